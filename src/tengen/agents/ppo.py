@@ -33,6 +33,7 @@ from tengen.agents.unrolls import (
     first_steps,
     network_inputs,
     time_major,
+    transitions,
     unroll_legally,
     unroll_of_all,
 )
@@ -41,7 +42,6 @@ from tengen.config import check
 from tengen.envs import EnvSpec
 from tengen.experience import STATE, ExperienceConfig, ReplayConfig
 from tengen.learners import AdamWConfig, LearnerConfig, LossParts
-from tengen.learners.group import Group
 from tengen.nets import NetConfig
 from tengen.tensors import FRAMES
 
@@ -206,7 +206,7 @@ class PpoUpdate(PolicyUpdate):
         group = self.group
         rows = self._with_targets(net, self.scaled(columns))
         if all(name.startswith(FRAMES) for name in net.signature.state):
-            rows = _transitions(net, rows, group)
+            rows = transitions(net, rows, group)
         # Gather all learners' rows on every learner, because a minibatch mixes rows of
         # all learners, as with a single learner, and each learner computes part of it.
         rows = {name: group.gather_rows(column) for name, column in rows.items()}
@@ -311,30 +311,3 @@ class PpoUpdate(PolicyUpdate):
             **{name: column.transpose(0, 1) for name, column in transitions.items()},
             **states,
         }
-
-
-def _transitions(
-    net: Net, columns: dict[str, Tensor], group: Group
-) -> dict[str, Tensor]:
-    """Splits unrolls into single transitions, tensors ``[rows, 1, ...]``.
-
-    Returns the past images before each transition as states ``[rows, ...]``.
-    """
-    is_live = columns["is_reset"].flatten() == 0
-    # If all rows of all learners are reset steps, use them, because an optimizer step
-    # needs rows. Reset steps have no loss.
-    is_live |= not group.gather([float(is_live.any())]).any()
-    inputs, state = network_inputs(net, columns)
-    is_first = first_steps(columns["is_reset"].transpose(0, 1))
-    states = net.states_of_inputs(inputs, state, is_first)
-    return {
-        **{
-            name: column.flatten(0, 1)[is_live].unsqueeze(1)
-            for name, column in columns.items()
-            if not name.startswith(STATE)
-        },
-        **{
-            STATE + name: column.transpose(0, 1).flatten(0, 1)[is_live]
-            for name, column in states.items()
-        },
-    }

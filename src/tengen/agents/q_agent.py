@@ -1,4 +1,4 @@
-"""``QAgent``, the base class of epsilon-greedy agents, which learn action values."""
+"""The base classes of epsilon-greedy agents, which learn action values."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ __all__ = [
     "LEAST_PRIORITY",
     "Q_BEST",
     "Q_TAKEN",
+    "EpsilonAgent",
     "QAgent",
     "TargetUpdate",
     "acting_errors",
@@ -41,16 +42,13 @@ LEAST_PRIORITY = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class QAgent(EnvironmentAgent):
-    """Base class of agents whose network outputs the Q value of every action.
+class EpsilonAgent(EnvironmentAgent):
+    """Base class of epsilon-greedy agents, whose network outputs Q values.
 
     Each copy of the environment explores with its own constant probability: copy i of
     N, counted from 0, takes a random action with probability ``epsilon ** (1 +
     epsilon_power * i / (N - 1))``. A single copy uses the mean of the probabilities of
     many copies, 0.062 by default.
-
-    The writer of steps computes the priorities of new items from two Q values that the
-    actor adds to each step: those of the taken action and of the best action.
 
     Source: for the probabilities Horgan et al. 2018, "Distributed Prioritized
     Experience Replay" (arXiv:1803.00933), section 4; for duelling heads Wang et al.
@@ -68,12 +66,6 @@ class QAgent(EnvironmentAgent):
     epsilon_power: float = bounded(7.0, 0, None, "raise it")
     """Spread of exploration over the copies, at least 0: the copy that explores least
     has probability ``epsilon ** (1 + epsilon_power)``. 0: the same for all copies."""
-    num_steps: int = bounded(3, 1, 1_000)
-    """Number n of rewards in an n-step target before it bootstraps, 1 to 1,000. A
-    larger n propagates rewards faster, but depends more on old policies."""
-    target_period: int = bounded(100, 1, None, "raise it")
-    """Number of optimizer steps between updates of the target network, at least 1. A
-    larger period makes targets more stable and learning slower."""
 
     @classmethod
     def refusal_of(cls, actions: ActionSpec) -> str:
@@ -102,12 +94,10 @@ class QAgent(EnvironmentAgent):
     ) -> Arrays:
         """See ``Policy.act``."""
         greedy = self.act_greedily(outputs, actions)["action"]
-        values = self.values_of(outputs)
-        others = random_choices(uniforms[:, 1:], actions, is_legal(values))[:, 0]
+        legal = is_legal(self.values_of(outputs))
+        others = random_choices(uniforms[:, 1:], actions, legal)[:, 0]
         explores = uniforms[:, 0] < self.epsilons(slots)
-        action = np.where(explores, others, greedy)
-        taken = np.take_along_axis(values, action[:, None], axis=1)[:, 0]
-        return {"action": action, Q_TAKEN: taken, Q_BEST: values.max(axis=1)}
+        return {"action": np.where(explores, others, greedy)}
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
         """See ``Policy.act_greedily``."""
@@ -132,10 +122,6 @@ class QAgent(EnvironmentAgent):
         values: NDArray[np.float32] = outputs["value"][:, None] + advantage - mean
         return values
 
-    def priority_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
-        """Returns the columns ``Q_TAKEN`` and ``Q_BEST``; see ``EnvironmentAgent``."""
-        return {Q_TAKEN: TensorSpec(), Q_BEST: TensorSpec()}
-
     @classmethod
     def acting_settings(cls, signature: Signature) -> dict[str, Any]:
         """See ``EnvironmentAgent.acting_settings``."""
@@ -153,6 +139,39 @@ class QAgent(EnvironmentAgent):
         place = np.arange(slots.first, slots.first + slots.count)
         share = place / (slots.total - 1)
         return np.asarray(self.epsilon ** (1.0 + self.epsilon_power * share))
+
+
+@dataclass(frozen=True, kw_only=True)
+class QAgent(EpsilonAgent):
+    """Base class of epsilon-greedy agents that learn n-step targets from a replay.
+
+    The writer of steps computes the priorities of new items from two Q values that the
+    actor adds to each step: those of the taken action and of the best action.
+    """
+
+    num_steps: int = bounded(3, 1, 1_000)
+    """Number n of rewards in an n-step target before it bootstraps, 1 to 1,000. A
+    larger n propagates rewards faster, but depends more on old policies."""
+    target_period: int = bounded(100, 1, None, "raise it")
+    """Number of optimizer steps between updates of the target network, at least 1. A
+    larger period makes targets more stable and learning slower."""
+
+    def act(
+        self,
+        outputs: Arrays,
+        actions: ActionSpec,
+        uniforms: NDArray[np.float64],
+        slots: Slots,
+    ) -> Arrays:
+        """See ``Policy.act``."""
+        chosen = super().act(outputs, actions, uniforms, slots)
+        values = self.values_of(outputs)
+        taken = np.take_along_axis(values, chosen["action"][:, None], axis=1)[:, 0]
+        return {**chosen, Q_TAKEN: taken, Q_BEST: values.max(axis=1)}
+
+    def priority_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
+        """Returns the columns ``Q_TAKEN`` and ``Q_BEST``; see ``EnvironmentAgent``."""
+        return {Q_TAKEN: TensorSpec(), Q_BEST: TensorSpec()}
 
 
 class TargetUpdate(Update):
@@ -190,7 +209,7 @@ class TargetUpdate(Update):
 
 
 def q_values(outputs: dict[str, Tensor], inputs: dict[str, Tensor]) -> Tensor:
-    """Returns Q values ``[..., A]``, computed from a ``QAgent``'s network's outputs.
+    """Returns the Q values ``[..., A]`` of an ``EpsilonAgent``'s network.
 
     Args:
         outputs: The outputs ``[..., A]``, ``ILLEGAL`` for illegal actions.

@@ -19,6 +19,7 @@ __all__ = [
     "first_steps",
     "network_inputs",
     "time_major",
+    "transitions",
     "unroll",
     "unroll_legally",
     "unroll_of_all",
@@ -180,3 +181,36 @@ def unroll_of_all(net: Net, columns: dict[str, Tensor], group: Group) -> Unrolle
             return unroll(net, columns)
         finally:
             net.train()
+
+
+def transitions(
+    net: Net, columns: dict[str, Tensor], group: Group
+) -> dict[str, Tensor]:
+    """Splits unrolls into single transitions, tensors ``[rows, 1, ...]``.
+
+    Reset steps are left out. The past images before each transition are returned as
+    states ``[rows, ...]``.
+
+    Args:
+        net: The network, without other memory.
+        columns: Columns of the unrolls' transitions ``[B, T, ...]``.
+        group: The group of learners that share the batch.
+    """
+    is_live = columns["is_reset"].flatten() == 0
+    # If all rows of all learners are reset steps, use them, because an optimizer step
+    # needs rows. Reset steps have no loss.
+    is_live |= not group.gather([float(is_live.any())]).any()
+    inputs, state = network_inputs(net, columns)
+    is_first = first_steps(columns["is_reset"].transpose(0, 1))
+    states = net.states_of_inputs(inputs, state, is_first)
+    return {
+        **{
+            name: column.flatten(0, 1)[is_live].unsqueeze(1)
+            for name, column in columns.items()
+            if not name.startswith(STATE)
+        },
+        **{
+            STATE + name: column.transpose(0, 1).flatten(0, 1)[is_live]
+            for name, column in states.items()
+        },
+    }

@@ -191,6 +191,25 @@ def _batch_norm(
     return graph.emit("BatchNormalization", x, weight, bias, mean, var, epsilon=eps)
 
 
+def _group_norm(
+    graph: GraphBuilder,
+    x: Value,
+    num_groups: int,
+    weight: Value,
+    bias: Value,
+    eps: float = 1e-5,
+) -> Value:
+    if num_groups != 1:
+        raise NoRuleError(
+            f"group_norm ({num_groups} groups) has no ONNX rule; use one group"
+        )
+    scale, shift = weight, bias
+    if x.num_axes > 2:
+        axes = graph.axes(*range(1, x.num_axes - 1))
+        scale, shift = (graph.emit("Unsqueeze", one, axes) for one in (weight, bias))
+    return graph.emit("LayerNormalization", x, scale, shift, axis=1, epsilon=eps)
+
+
 def _linear(
     graph: GraphBuilder, x: Value, weight: Value, bias: Value | None = None
 ) -> Value:
@@ -297,6 +316,7 @@ RULES: dict[str, Rule] = {
     "flatten": _flatten,
     "float": _cast_to("torch.float32"),
     "full_like": _full_like,
+    "group_norm": _group_norm,
     "linear": _linear,
     "mean": _reduction("ReduceMean"),
     "mish": _unary("Mish"),

@@ -30,6 +30,8 @@ class MlpConfig(MemoryConfig):
     """Number of units in each hidden layer, 1 to 16384."""
     activation: Literal["tanh", "relu"] = "tanh"
     """Activation function after each hidden layer."""
+    layer_norm: bool = False
+    """Whether layer normalization precedes each activation function."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.

@@ -37,6 +37,8 @@ class NatureConfig(ImageConfig):
     """Strides in pixels, one for each convolution, 1 to 64."""
     num_units: int = bounded(512, 1, MAX_UNITS)
     """Number of units of the dense layer, 1 to 16384."""
+    layer_norm: bool = False
+    """Whether layer normalization precedes each ReLU."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.

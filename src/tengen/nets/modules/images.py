@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from tengen.nets.memory import Image, ImageConfig, images_of
 from tengen.nets.modules.centre import Centre
 from tengen.nets.modules.layers import (
+    LayerNorm,
     flat_inputs,
     make_relu,
     num_flat,
@@ -40,6 +41,7 @@ class ImageTorso(Torso):
         *,
         pixel_scales: Mapping[str, float],
         standardizes: bool = False,
+        layer_norm: bool = False,
     ) -> None:
         """Creates a torso with random weights.
 
@@ -50,6 +52,7 @@ class ImageTorso(Torso):
             num_units: Number of units of the dense layer.
             pixel_scales: Divisor of each image's pixels, by the image's name.
             standardizes: Whether to standardize inputs that are not images.
+            layer_norm: Whether layer normalization follows the dense layer.
         """
         images = images_of(wanted)
         others = tuple(name for name in wanted.inputs if name not in images)
@@ -76,6 +79,7 @@ class ImageTorso(Torso):
             )
         self.dense = nn.Linear(num_seen, num_units)
         make_relu(self.dense)
+        self.norm = LayerNorm(num_units) if layer_norm else nn.Identity()
         self.standard: nn.Module = nn.Identity()
         if others and standardizes:
             self.standard = Standard(num_others)
@@ -109,7 +113,7 @@ class ImageTorso(Torso):
                 strict=True,
             )
         ]
-        x: Tensor = self.dense(torch.cat(seen, dim=1)).relu()
+        x: Tensor = self.norm(self.dense(torch.cat(seen, dim=1))).relu()
         if not self._others:
             return x
         rows = self.standard(flat_inputs(inputs, self._others))
@@ -164,6 +168,8 @@ def image_net(
     config: ImageConfig,
     make_layers: Callable[[int], nn.Sequential],
     num_units: int,
+    *,
+    layer_norm: bool = False,
 ) -> TorsoNet:
     """Returns a new network with an ``ImageTorso``.
 
@@ -172,6 +178,7 @@ def image_net(
         config: The network's config.
         make_layers: Returns the layers for an image, given its number of channels.
         num_units: Number of units of the dense layer.
+        layer_norm: Whether layer normalization follows the dense layer.
     """
 
     def torso(seen: Signature) -> ImageTorso:
@@ -181,6 +188,7 @@ def image_net(
             num_units,
             pixel_scales=config.pixel_scales(seen),
             standardizes=config.standardizes,
+            layer_norm=layer_norm,
         )
 
     return TorsoNet(wanted, config, torso)

@@ -10,12 +10,14 @@ from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from tengen.nets.memory import MAX_UINT8
 from tengen.nets.modules.net import Tensors
 from tengen.tensors import Signature
 
 __all__ = [
+    "LayerNorm",
     "QuantileHead",
     "flat_inputs",
     "make_relu",
@@ -70,6 +72,25 @@ def shaped(rows: Tensor, shape: tuple[int, ...]) -> Tensor:
     if shape == ():
         return rows.squeeze(1)
     return rows if len(shape) == 1 else rows.reshape(-1, *shape)
+
+
+class LayerNorm(nn.Module):
+    """Layer normalization over all units of a row, or all channels and pixels.
+
+    Source: Ba et al. 2016, "Layer Normalization" (arXiv:1607.06450).
+
+    Legend: C units or channels.
+    """
+
+    def __init__(self, num_channels: int) -> None:
+        """Creates a layer with scale 1 and shift 0 for each of the C channels."""
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(num_channels))
+        self.bias = nn.Parameter(torch.zeros(num_channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Returns the normalized tensor, ``[B, C]`` or ``[B, C, H, W]`` like ``x``."""
+        return functional.group_norm(x, 1, self.weight, self.bias)
 
 
 _NUM_COSINES = 64

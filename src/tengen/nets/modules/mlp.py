@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from tengen.nets.mlp import MlpConfig
 from tengen.nets.modules.layers import (
+    LayerNorm,
     QuantileHead,
     flat_inputs,
     make_small,
@@ -22,8 +23,6 @@ __all__ = ["Mlp", "MlpTorso", "build"]
 
 _TOWERS = {"value": "baseline"}
 """Names of the tower modules that differ from the names of their outputs."""
-# Number of modules in the first hidden layer: a linear layer and an activation.
-_FIRST = 2
 # Minimum number of units for which lower precision is faster.
 _LEAST_UNITS = 128
 
@@ -32,7 +31,8 @@ def _hidden(num_inputs: int, config: MlpConfig) -> list[nn.Module]:
     layers: list[nn.Module] = []
     activation = {"tanh": nn.Tanh, "relu": nn.ReLU}[config.activation]
     for _ in range(config.num_layers):
-        layers += [nn.Linear(num_inputs, config.num_units), activation()]
+        norm = [LayerNorm(config.num_units)] if config.layer_norm else []
+        layers += [nn.Linear(num_inputs, config.num_units), *norm, activation()]
         num_inputs = config.num_units
     return layers
 
@@ -114,9 +114,10 @@ class Mlp(Net):
         """
         if self.compute_dtype == torch.float32 or self.config.num_units < _LEAST_UNITS:
             return _through(hidden, rows)
-        seen = _through(hidden[:_FIRST], rows)
+        first = len(hidden) // self.config.num_layers  # modules of a hidden layer
+        seen = _through(hidden[:first], rows)
         with self.arithmetic(rows):
-            seen = _through(hidden[_FIRST:], seen)
+            seen = _through(hidden[first:], seen)
         return seen.float()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from tengen.nets.modules.images import image_net
-from tengen.nets.modules.layers import make_relu
+from tengen.nets.modules.layers import LayerNorm, make_relu
 from tengen.nets.modules.torso_net import TorsoNet
 from tengen.nets.nature import NatureConfig
 from tengen.tensors import Signature
@@ -15,7 +15,13 @@ __all__ = ["build"]
 
 def build(wanted: Signature, config: NatureConfig) -> TorsoNet:
     """Returns a new network with random weights; see ``NetConfig.build``."""
-    return image_net(wanted, config, lambda n: _layers(n, config), config.num_units)
+    return image_net(
+        wanted,
+        config,
+        lambda n: _layers(n, config),
+        config.num_units,
+        layer_norm=config.layer_norm,
+    )
 
 
 def _layers(num_channels: int, config: NatureConfig) -> nn.Sequential:
@@ -26,6 +32,7 @@ def _layers(num_channels: int, config: NatureConfig) -> nn.Sequential:
     ):
         layer = nn.Conv2d(num_channels, num_outputs, kernel, stride)
         make_relu(layer)
-        layers += [layer, nn.ReLU()]
+        norm = [LayerNorm(num_outputs)] if config.layer_norm else []
+        layers += [layer, *norm, nn.ReLU()]
         num_channels = num_outputs
     return nn.Sequential(*layers)

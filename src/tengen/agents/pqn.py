@@ -1,0 +1,205 @@
+"""PQN: Q-learning from unrolls of the newest policy, without replay or target network.
+
+Source: Gallici et al. 2024, "Simplifying Deep Temporal Difference Learning"
+(arXiv:2407.04811), section 4.
+
+Layer normalization keeps the network stable, which in DQN is the task of replay and the
+target network. The targets of a batch are computed once, with the network that begins
+to learn from the batch, and several epochs of minibatches follow.
+
+Differs from the paper: every copy of the environment explores with its own constant
+probability (``EpsilonAgent``), whereas the paper's probability falls during training;
+the optimizer is AdamW without weight decay and not RAdam; a truncated episode
+bootstraps; the Huber loss replaces half the squared error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from tengen.actors import EnvironmentActorConfig
+from tengen.agents.default_nets import net_for, shows_screens
+from tengen.agents.q_agent import EpsilonAgent, q_values
+from tengen.agents.unrolls import (
+    answer_legally,
+    network_inputs,
+    transitions,
+    unroll_of_all,
+)
+from tengen.bounds import bounded
+from tengen.config import check
+from tengen.envs import EnvSpec
+from tengen.errors import UsageError
+from tengen.experience import STATE, ExperienceConfig, ItemLayout, ReplayConfig
+from tengen.learners import AdamWConfig, LearnerConfig, LossParts, Update
+from tengen.nets import MlpConfig, NetConfig
+from tengen.nets.nature import NatureConfig
+from tengen.tensors import FRAMES, TensorSpec
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from tengen.nets import Net
+
+__all__ = ["Pqn", "PqnUpdate"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pqn(EpsilonAgent):
+    """PQN; see the module docstring."""
+
+    kind: Literal["pqn"] = "pqn"
+    """The agent's name, as in ``--agent``."""
+    is_duelling: bool = False
+    """Whether the network has duelling heads; the paper has none."""
+    unroll_length: int = bounded(32, 1, 100_000, "use 32")
+    """Number T of transitions in an unroll, 1 to 100,000."""
+    trace_lambda: float = bounded(0.65, 0, 1)
+    """Lambda of the returns, in [0, 1]; 0 gives one-step targets, and 1 uses all
+    rewards to the end of the unroll."""
+    num_epochs: int = bounded(4, 1, 1_000)
+    """Number of passes over a batch, 1 to 1,000."""
+    num_minibatches: int = bounded(4, 1, 10_000)
+    """Number of minibatches per epoch, with one optimizer step on each, 1 to 10,000."""
+    actor: EnvironmentActorConfig = field(
+        default_factory=lambda: EnvironmentActorConfig(turn_steps=32)
+    )
+    """Settings of the actors; by default an actor produces one batch per turn."""
+
+    def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
+        """Returns unrolls with a closing step; see ``EnvironmentAgent.layout``."""
+        memory = [name for name in state if not name.startswith(FRAMES)]
+        if memory:
+            raise UsageError(
+                f"net ({', '.join(memory)}) must have no memory with agent pqn; set "
+                f"net.lstm_units=0, or use --agent r2d2"
+            )
+        length = self.unroll_length
+        return ItemLayout(
+            num_steps=length + 1, period=length, is_closed=True, state=dict(state)
+        )
+
+    def default_net(self, spec: EnvSpec) -> NetConfig:
+        """Returns a network with layer normalization, as in the paper."""
+        net = net_for(spec, MlpConfig(num_units=128, activation="relu"))
+        if isinstance(net, MlpConfig | NatureConfig):
+            return dataclasses.replace(net, layer_norm=True)
+        return net
+
+    def default_store(self, spec: EnvSpec) -> ReplayConfig:
+        """Returns a queue for two batches; see ``EnvironmentAgent.default_store``."""
+        return ReplayConfig(sampler="fifo", max_items=32)
+
+    def default_learner(self, spec: EnvSpec) -> LearnerConfig:
+        """See ``EnvironmentAgent.default_learner``: a batch has one turn's unrolls."""
+        return LearnerConfig(
+            batch_size=16,
+            num_shards=1,
+            optimizer=AdamWConfig(
+                learning_rate=2.5e-4 if shows_screens(spec) else 1e-3,
+                weight_decay=0.0,
+                num_warmup_steps=0,
+                cooldown=1.0,
+                max_grad_norm=10.0,
+                average_decay=0.0,
+            ),
+        )
+
+    def check(
+        self, net: NetConfig, store: ExperienceConfig, learner: LearnerConfig
+    ) -> None:
+        """See ``Agent.check``."""
+        super().check(net, store, learner)
+        num_rows = learner.batch_size * self.unroll_length
+        check(
+            self.num_minibatches <= num_rows,
+            "agent.num_minibatches",
+            self.num_minibatches,
+            f"must be at most the {num_rows} transitions of a batch; lower it",
+        )
+
+    def make_update(self, task: str, net: Net, store: ExperienceConfig) -> PqnUpdate:
+        """See ``Agent.make_update``."""
+        return PqnUpdate(self)
+
+
+class PqnUpdate(Update):
+    """PQN's update, with epochs of minibatches and the Huber loss.
+
+    A batch has B unrolls of T transitions, with the columns of ``tengen.actors.block``
+    in shape ``[B, T + 1, ...]``. The last step is only for bootstrapping.
+    """
+
+    def __init__(self, agent: Pqn) -> None:
+        """Creates an update with the agent's settings."""
+        self._agent = agent
+
+    def minibatches(
+        self, net: Net, columns: dict[str, Tensor]
+    ) -> Iterator[dict[str, Tensor]]:
+        """Computes the targets, then yields transitions; see ``Update.minibatches``."""
+        import torch
+
+        group = self.group
+        rows = transitions(net, self._with_targets(net, columns), group)
+        rows = {name: group.gather_rows(column) for name, column in rows.items()}
+        num_rows = len(rows["action"])
+        num_parts = min(self._agent.num_minibatches, num_rows)
+        for _ in range(self._agent.num_epochs):
+            # Sample on the CPU, because checkpoints save the CPU generator's state.
+            order = torch.randperm(num_rows).to(rows["action"].device)
+            for part in order.tensor_split(num_parts):
+                own = part[group.own(len(part))]
+                yield {name: column[own] for name, column in rows.items()}
+
+    def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
+        """See ``Update.loss``.
+
+        Args:
+            net: The network in training mode.
+            columns: Columns of transitions, ``[rows, 1, ...]``.
+        """
+        from tengen import losses
+        from tengen.nets.modules.standard import uncounted
+
+        inputs, state = network_inputs(net, columns)
+        first = {name: column[0] for name, column in inputs.items()}
+        with uncounted(net):  # ``minibatches`` has added these rows to the statistics
+            outputs, _ = answer_legally(net, first, state)
+        q = q_values(outputs, first)
+        is_live = 1.0 - columns["is_reset"][:, 0].float()
+        errors = losses.td_errors(q, columns["action"][:, 0], columns["target"][:, 0])
+        metrics = {
+            "td_error": (errors.abs() * is_live).mean(),
+            "q": q.max(-1).values.mean(),
+        }
+        return LossParts((losses.td_loss(errors, 1.0) * is_live).mean(), metrics)
+
+    def _with_targets(self, net: Net, columns: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Returns the columns of a batch's transitions, with ``target`` added."""
+        import torch
+
+        from tengen import losses
+
+        with torch.no_grad():
+            unrolled = unroll_of_all(net, columns, self.group)
+            inputs, _ = network_inputs(net, columns)
+            best = q_values(unrolled.outputs, inputs).max(-1).values
+            steps = unrolled.columns
+            targets = losses.gae_targets(
+                v=best,
+                reward=steps["reward"],
+                terminated=steps["terminated"],
+                is_reset=steps["is_reset"],
+                discount=self._agent.discount,
+                trace_lambda=self._agent.trace_lambda,
+            )
+        states = {name: c for name, c in columns.items() if name.startswith(STATE)}
+        rows = {**steps, "target": targets.returns}
+        return {
+            **{name: column.transpose(0, 1) for name, column in rows.items()},
+            **states,
+        }
