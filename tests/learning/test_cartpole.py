@@ -2,7 +2,8 @@
 
 Mutations that fail these tests: a flipped sign of the advantage (A2C, PPO, V-trace),
 the value of step t instead of t + 1, and no bootstrap (DQN), a recurrent state that is
-cleared at each step in learning (R2D2), and a flipped sign of the policy loss (SAC).
+cleared at each step in learning (R2D2), a flipped sign of the policy loss (SAC), and
+ignored action masks (doors).
 Mutations of R2D2 that pass in the maze: no bootstrap, because small penalties show the
 way, a stored state of zero, a stored state that is reused after the burn-in, a state
 that continues in the next episode, and targets of step t. The slow reference test in
@@ -41,7 +42,10 @@ MAX_FRAMES = {
     ("dqn", CARTPOLE): 150_000,
     ("iqn", CARTPOLE): 150_000,
     ("ppo", CARTPOLE): 150_000,
+    ("pqn", CARTPOLE): 200_000,
     ("ppo", FAR): 40_000,
+    ("dqn", DOORS): 60_000,
+    ("ppo", DOORS): 20_000,
     ("r2d2", CARTPOLE): 150_000,
     ("r2d2", MAZE): 100_000,
     ("sac", CARTPOLE): 40_000,
@@ -96,7 +100,7 @@ def check(agent: str, task: str, seed: int, path: Path) -> None:
         pytest.param("a2c", marks=pytest.mark.soak),
         *(
             pytest.param(one, marks=pytest.mark.slow)
-            for one in ("dqn", "ppo", "vtrace")
+            for one in ("dqn", "pqn", "ppo", "vtrace")
         ),
     ],
 )
@@ -107,6 +111,10 @@ def test_an_agent_balances_a_pole(agent: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("agent", ["a2c", "ppo", "vtrace"])
 def test_actions_of_hundreds_are_learned(agent: str, tmp_path: Path) -> None:
     check(agent, FAR, 1, tmp_path / "run")
+
+
+def test_masked_choices_are_learned(tmp_path: Path) -> None:
+    check("ppo", DOORS, 1, tmp_path / "run")
 
 
 @pytest.mark.slow

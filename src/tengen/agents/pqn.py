@@ -18,10 +18,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 from tengen.actors import EnvironmentActorConfig
-from tengen.agents.default_nets import net_for, shows_screens
+from tengen.agents.default_nets import net_for, shows_boards, shows_screens
 from tengen.agents.q_agent import EpsilonAgent, q_values
 from tengen.agents.unrolls import (
     answer_legally,
@@ -55,9 +55,13 @@ class Pqn(EpsilonAgent):
     """The agent's name, as in ``--agent``."""
     is_duelling: bool = False
     """Whether the network has duelling heads; the paper has none."""
+    epsilon: float = 0.2
+    """Probability of a random action in the copy that explores most, in [0, 1]."""
+    epsilon_power: float = 2.0
+    """Spread of exploration over the copies; see ``EpsilonAgent.epsilon_power``."""
     unroll_length: int = bounded(32, 1, 100_000, "use 32")
     """Number T of transitions in an unroll, 1 to 100,000."""
-    trace_lambda: float = bounded(0.65, 0, 1)
+    trace_lambda: float = bounded(0.95, 0, 1)
     """Lambda of the returns, in [0, 1]; 0 gives one-step targets, and 1 uses all
     rewards to the end of the unroll."""
     num_epochs: int = bounded(4, 1, 1_000)
@@ -68,6 +72,12 @@ class Pqn(EpsilonAgent):
         default_factory=lambda: EnvironmentActorConfig(turn_steps=32)
     )
     """Settings of the actors; by default an actor produces one batch per turn."""
+
+    def for_environment(self, spec: EnvSpec) -> Self:
+        """Returns the agent with the paper's lambda and epochs for images."""
+        if shows_screens(spec) or shows_boards(spec):
+            return dataclasses.replace(self, trace_lambda=0.65, num_epochs=2)
+        return self
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
         """Returns unrolls with a closing step; see ``EnvironmentAgent.layout``."""
@@ -95,11 +105,12 @@ class Pqn(EpsilonAgent):
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """See ``EnvironmentAgent.default_learner``: a batch has one turn's unrolls."""
+        small_rate = 5e-4 if shows_boards(spec) else 1e-3
         return LearnerConfig(
             batch_size=16,
             num_shards=1,
             optimizer=AdamWConfig(
-                learning_rate=2.5e-4 if shows_screens(spec) else 1e-3,
+                learning_rate=2.5e-4 if shows_screens(spec) else small_rate,
                 weight_decay=0.0,
                 num_warmup_steps=0,
                 cooldown=1.0,

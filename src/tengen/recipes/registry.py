@@ -135,6 +135,9 @@ _RECIPES = (
     _of_environments("vtrace", "any environment, module:Env"),
     _of_environments("ppo", "any environment"),
     _of_environments("a2c", "any environment; with several actors it is A3C"),
+    _of_environments(
+        "pqn", "environments with a Discrete action space, without a replay"
+    ),
     _of_environments("dqn", "environments with a Discrete action space"),
     _of_environments(
         "iqn", "environments with a Discrete action space, by distributions of returns"

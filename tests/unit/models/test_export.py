@@ -103,9 +103,16 @@ def test_of_the_auxiliary_heads_the_score_alone_is_exported(max_score, random_we
         assert plain < scored
 
 
-@pytest.mark.parametrize("num_rows", [None, 0.0, 7.0])
-def test_a_vector_network_is_exported_too(num_rows, random_weights):
-    config = MlpConfig(num_layers=2, num_units=8, standardizes=num_rows is not None)
+@pytest.mark.parametrize(
+    ("num_rows", "layer_norm"), [(None, False), (0.0, False), (7.0, False), (7.0, True)]
+)
+def test_a_vector_network_is_exported_too(num_rows, layer_norm, random_weights):
+    config = MlpConfig(
+        num_layers=2,
+        num_units=8,
+        standardizes=num_rows is not None,
+        layer_norm=layer_norm,
+    )
     weights = random_weights(VECTORS, config, 1)
     if num_rows is not None:
         sums = np.linspace(-2, 2, 6) * num_rows

@@ -26,8 +26,9 @@ def answers(net, rows):
         (NatureConfig(), LAST),
         (ImpalaConfig(), SCREEN),
         (MlpConfig(num_units=128, num_layers=3), VECTOR),
+        (MlpConfig(num_units=128, num_layers=3, layer_norm=True), VECTOR),
     ],
-    ids=["nature", "channels last", "impala", "mlp"],
+    ids=["nature", "channels last", "impala", "mlp", "mlp with norms"],
 )
 def test_bfloat16_is_near_and_learned_weights_stay_float32(config, inputs):
     torch.manual_seed(0)
@@ -51,7 +52,9 @@ def test_bfloat16_is_near_and_learned_weights_stay_float32(config, inputs):
     assert all(bool(g.isfinite().all()) for g in gradients)
 
 
-@pytest.mark.parametrize("config", [NatureConfig(), ImpalaConfig()])
+@pytest.mark.parametrize(
+    "config", [NatureConfig(), NatureConfig(layer_norm=True), ImpalaConfig()]
+)
 @pytest.mark.parametrize("inputs", [SCREEN, LAST], ids=["first", "last"])
 def test_weights_fixed_in_bfloat16_answer_what_learned_ones_do(config, inputs):
     torch.manual_seed(0)

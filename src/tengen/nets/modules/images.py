@@ -94,6 +94,7 @@ class ImageTorso(Torso):
         self._scales = [1.0] * len(self._scales)
         self.layers.to(dtype)
         self.dense.to(dtype)
+        self.norm.to(dtype)
         for module in self.layers.modules():
             if isinstance(module, nn.Conv2d):
                 weight = module.weight.data
