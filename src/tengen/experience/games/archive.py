@@ -3,8 +3,8 @@
 ``numpy.load`` can read the file. With ``deflates``, ``pack`` compresses each column
 that becomes at least an eighth smaller, and stores all other columns uncompressed. Each
 entry starts at a multiple of 64 bytes, and so does the array in an uncompressed entry.
-File times and modes are constant, so equal columns give equal files with the same zlib.
-The first entry, ``meta.json``, describes the columns.
+File times and modes are constant, so equal columns give equal files if the version of
+zlib is the same. The first entry, ``meta.json``, describes the columns.
 """
 
 from __future__ import annotations
@@ -279,7 +279,7 @@ def _narrow(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _npy(column: NDArray[Any]) -> bytes:
-    """Returns ``column`` as .npy 1.0; numpy's own writer pads by its version."""
+    """Returns ``column`` in the format .npy 1.0, independently of numpy's version."""
     dtype = column.dtype.newbyteorder("<")
     text = (
         f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {column.shape}, }}"

@@ -87,10 +87,10 @@ def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
 def adopt_writer(
     run: RunDirectory, incarnation: Callable[[], int], first: int
 ) -> ExperienceWriter | None:
-    """Acquires a writer that has an unfinished generation but no process, or None.
+    """Acquires a writer with an unfinished generation and no process, or returns None.
 
     If a run has fewer self-play processes than before, the remaining processes finish
-    the generations of the missing ones in this way.
+    the generations of the missing processes in this way.
 
     Args:
         run: The run.
@@ -121,7 +121,7 @@ def has_orphan(run: RunDirectory) -> bool:
 
 
 def sealed_generation(folder: Path) -> int:
-    """Returns the newest generation that a writer has sealed completely, or 0.
+    """Returns the newest generation that a writer has sealed completely; 0 for none.
 
     A generation with a journal does not count, because parts of it may be unsealed.
     """
@@ -200,8 +200,8 @@ def claim_ahead(
 def give_up_numbers(run: RunDirectory, newest: int) -> None:
     """Ensures that no generation number up to ``newest`` is ever claimed again.
 
-    Called if a process on another host has lost its writer, because the process may
-    have played games of these generations.
+    Called if a process on another host has lost its writer: the process may have played
+    games of these generations, and a second process must not play them again.
 
     Raises:
         RunError: The disk is full or fails, or the file is damaged.

@@ -92,7 +92,7 @@ class OpenSegment:
 
 @dataclass(frozen=True)
 class JournalGap:
-    """Bytes of a journal that are not a complete frame.
+    """Consecutive bytes of a journal that belong to no complete frame.
 
     Attributes:
         path: Path of the journal.

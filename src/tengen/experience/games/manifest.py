@@ -25,7 +25,7 @@ class SegmentEntry:
     """Name of the writer's folder in ``RUN/experience``."""
 
     incarnation: int
-    """The writer's incarnation, which is the name of a folder in its folder."""
+    """The writer's incarnation, also the name of a folder in the writer's folder."""
 
     generation: int
     """The games' generation, which is the segment's file name."""
@@ -155,7 +155,7 @@ class Manifest:
         """Removes the segments that the user has excluded; see ``SET_ASIDE``.
 
         Returns:
-            The indices of the removed segments before their removal.
+            The indices that the removed segments had before.
         """
         keys = set(self._files(SET_ASIDE))
         self._known -= keys

@@ -119,7 +119,7 @@ class RecordedGames(NamedTuple):
     gaps: list[JournalGap]
     """Gaps in the journals, where a kill or damage destroyed frames."""
     num_sealed: int = 0
-    """Number of these games that are in sealed segments, which learners read."""
+    """Number of the games that are in sealed segments, and so available to learners."""
 
 
 def recorded_games(writer_directory: Path, generation: int) -> RecordedGames:

@@ -44,8 +44,8 @@ def read_table(run: str | Path, table: Table) -> Columns:
             ``plies`` has a row per searched ply: ``ply`` from the start of the game,
             ``action``, ``root_value`` in [-1, 1] for the side to move,
             ``policy_weight`` and ``value_weight`` of the training row,
-            ``num_simulations`` and ``lead``. ``policies`` has a row per action that a
-            search visited: ``ply``, ``action``, ``mass``.
+            ``num_simulations`` and ``lead``. ``policies`` has a row per action of a
+            policy target: ``ply``, ``action``, ``mass`` (divide by the ply's sum).
 
     Raises:
         UsageError: There is no run or no such table, or the run has no sealed games.

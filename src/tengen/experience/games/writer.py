@@ -248,7 +248,7 @@ class OpenGeneration:
         """
         self._segment.close()
         num_closed = self._segment.num_appended
-        # Open a new journal before sealing, because a generation without one has ended.
+        # Open the new journal first: a generation without a journal counts as finished.
         self._writer.move_on(self._next_incarnation())
         self._segment = self._writer.open_games(self.number, self._game)
         self._num_before += num_closed

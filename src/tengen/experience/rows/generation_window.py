@@ -30,11 +30,11 @@ class _Place(NamedTuple):
     offset: int
     """Number of rows of the pass before the batch."""
     oldest: int
-    """The oldest generation of the run's own that this pass or a later one may need."""
+    """The oldest of the run's own generations that this or a later pass may need."""
 
 
 class GenerationWindow(OrderedExperience[_Place]):
-    """Experience that samples a pass over the newest generations per new generation.
+    """Experience with one pass over the newest generations for each new generation.
 
     Batches are a pure function of the seed, the pass and the manifest, so that a
     restored window continues with the same batches. The last rows of a pass are skipped
@@ -90,7 +90,7 @@ class GenerationWindow(OrderedExperience[_Place]):
         return self._stock.take_in(entries)
 
     def available(self) -> int:
-        """Returns the samples left in the current pass; if none, those of the next."""
+        """Returns the number of rows left in this pass; if 0, that of the next pass."""
         if left := self._left():
             return left
         place = self._next()
@@ -102,7 +102,7 @@ class GenerationWindow(OrderedExperience[_Place]):
         Raises:
             UsageError: The next pass has fewer rows than a batch. More games do not
                 help, because a pass uses only ``store.min_games`` games of a
-                generation, and a newer generation needs a newer model.
+                generation, and only a new model begins a new generation.
         """
         if self.available() >= num_samples:
             return ""
@@ -204,7 +204,7 @@ class GenerationWindow(OrderedExperience[_Place]):
         places, symmetries = self._stock.order(
             draw.whole, draw.offset, self._batch_size, size
         )
-        # Slice a complete batch, because a row's symmetry depends on its index.
+        # Slice the complete batch, because the index in it determines the symmetry.
         keys = self._selected[places[first:last]]
         return keys, self._stock.derive(keys, symmetries[first:last]), size
 

@@ -302,7 +302,8 @@ class ImportedRows:
         begin = self._columns["policy_begin"]
         counts = begin[indices + 1] - begin[indices]
         rows = np.repeat(np.arange(len(indices)), counts)
-        # An entry's index in its row is its index in the batch minus the row's first.
+        # An entry's index in its row: its index in the batch minus that of the row's
+        # first entry.
         first = np.repeat(np.cumsum(counts) - counts, counts)
         entries = begin[indices][rows] + np.arange(counts.sum()) - first
         policy = np.zeros((len(indices), self.side * self.side + 1), np.float32)
@@ -336,7 +337,9 @@ def _turned(boards: NDArray[Any], symmetries: NDArray[np.uint8]) -> NDArray[Any]
 
 @contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
-    """Opens a zip file, after checking that it is uncompressed, so of limited size.
+    """Opens a zip file after checking that its entries are not compressed.
+
+    The check limits memory use, because reading takes no more than the file's size.
 
     Raises:
         ValueError: The file is damaged; also raised while the caller reads the archive.

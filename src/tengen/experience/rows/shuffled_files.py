@@ -192,7 +192,7 @@ def read_turn(folder: NumberedFolder, number: int) -> ShuffledTurn:
 
 
 def read_window_state(folder: NumberedFolder, number: int) -> dict[str, Any]:
-    """Returns the window's state after turn ``number``; raises as ``read_turn``."""
+    """Returns the window's state after turn ``number``; errors as in ``read_turn``."""
     return _read(folder.entry(number) / "turn.json", "window")
 
 

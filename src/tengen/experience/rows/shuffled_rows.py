@@ -50,7 +50,7 @@ class ShuffledRows(OrderedExperience[_Place]):
 
     The shuffler applies the rate limit, so the learner may use all rows in the files.
     If learner and shuffler have the same batch size, batches are bit-identical to those
-    of a ``GameWindow``. A turn whose folder has been removed is skipped with a warning.
+    of a ``GameWindow``. A turn whose folder was removed is skipped with a warning.
     Memory holds one shard at a time. Not thread-safe.
 
     Args:
@@ -122,11 +122,11 @@ class ShuffledRows(OrderedExperience[_Place]):
         )
 
     def take_in(self, entries: Sequence[SegmentEntry]) -> int:
-        """Returns 0, because the learner reads shards instead of games."""
+        """Loads nothing and returns 0, because the learner reads shards, not games."""
         return 0
 
     def follow(self, shared: Mapping[str, Any]) -> bool:
-        """Returns False, because each leader state requires a new ``ShuffledRows``."""
+        """Returns False: the caller must open ``ShuffledRows`` with the new state."""
         return False
 
     def next_draw(self, num_samples: int) -> _Place:
@@ -172,12 +172,12 @@ class ShuffledRows(OrderedExperience[_Place]):
         return {name: column[:num_rows] for name, column in columns.items()}
 
     def order_state(self, lent: Sequence[_Place]) -> dict[str, Any]:
-        """Returns the position in ``RUN/shuffled``; see ``OrderedExperience``."""
+        """Returns the turn and index of the first row that is not acknowledged."""
         turn, row = lent[0][:2] if lent else self._next
         return {"turn": turn, "row": row}
 
     def describe(self) -> dict[str, int]:
-        """Returns the counts of ``GameWindow.describe``, as of the newest turn."""
+        """Returns the counts of ``GameWindow.describe`` when the newest turn began."""
         newest = self._newest
         names = ("num_games", "num_rows", "window_rows", "window_bytes")
         return {name: getattr(newest, name) if newest else 0 for name in names}

@@ -94,7 +94,8 @@ class GameWindow(OrderedExperience[WindowDraw]):
         num_rows = sum(self._num_learned)
         self.rows = DerivedRows(game, auxiliary, num_rows)
         self.validation_rows = DerivedRows(game, auxiliary, num_dropped - num_rows)
-        # End indices of the segments in memory, in training rows and validation rows.
+        # For each segment in memory: the indices after its last training row and after
+        # its last validation row.
         self._ends: deque[tuple[int, int]] = deque()
         for entry in entries[left:]:
             self._load(entry)
@@ -126,7 +127,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         return self.num_rows - before
 
     def available(self) -> int:
-        """Returns the number of samples available; 0 below ``min_rows`` rows."""
+        """Returns the number of samples allowed now; 0 below ``min_rows`` rows."""
         if self.num_rows < self.config.min_rows:
             return 0
         return max(0, math.floor(self._level))
@@ -180,7 +181,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
     ) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
         """Returns keys and columns of a batch that was lent since the last ``refresh``.
 
-        Any thread may call this method while no thread adds games (``refresh``).
+        Thread-safe, except while a thread adds games with ``refresh``.
         """
         return self.rows_of(draw, 0, draw.num_rows)[:2]
 

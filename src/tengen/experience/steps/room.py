@@ -25,7 +25,7 @@ from tengen.store import Column, Selector, TableConfig, left_columns
 __all__ = ["StepBudget", "StepPlan", "StepRoom", "plan_steps", "step_budget"]
 
 _NUM_LENT = 2
-"""Maximum number of batches on loan, as the next batch is sampled during training."""
+"""Maximum number of batches on loan: the one in training, and the next (prefetch)."""
 
 # Alignment of columns (core/store/state/schema.h), and of rows on the disk
 # (core/store/steps/tier.h).
@@ -57,10 +57,11 @@ class StepRoom(NamedTuple):
     """The maximum memory and disk space of a table of steps."""
 
     memory_bytes: int
+    """Maximum memory for steps, in bytes."""
     disk_bytes: int
     """Maximum disk space in bytes; 0 for a queue, which uses no disk."""
     line: str
-    """A message with the replay's size and location; empty for a queue."""
+    """A message for the user with a replay's size and location; empty for a queue."""
 
 
 class StepPlan(NamedTuple):
@@ -86,8 +87,8 @@ def plan_steps(
     Raises:
         UsageError: The table does not fit in the memory or on the disk.
     """
-    # A queue stores the items of batches on loan in addition to max_items, because a
-    # restarted learner samples them again if the learner is killed.
+    # A queue stores the items of batches on loan in addition to max_items, so that a
+    # learner that restarts after a kill can sample them again.
     num_lent = _NUM_LENT * batch_size if config.is_queue else 0
     # A table created by a version without packing keeps its unpacked bool columns.
     whole = {
@@ -151,7 +152,7 @@ def step_budget(
     stride = layout.period + layout.is_closed * (1 + layout.num_before)
     longest = stride * (2 if layout.period == 1 else 1)
     num_items = table.max_items + (0 if is_queue else num_lent)
-    # Per slot: chunks of its newest item and of later steps, and two partly used ones.
+    # Per slot: chunks of the newest item and of later steps, and two partly full ones.
     of_slots = num_slots * (-(-(table.num_steps + longest) // length) + 2)
     most = -(-num_items * longest // length) + of_slots
     if is_queue:
@@ -161,8 +162,8 @@ def step_budget(
     # Enough chunks if episodes have at least four steps, as in most environments.
     usual = -(-num_items * stride * 5 // (4 * length))
     whole = -(-num_items * stride // length)
-    # Memory must hold all chunks of a batch. Writers can use neither this memory nor
-    # the last quarter; see Staging::max_unsaved in core/store/steps/staging.cc.
+    # Memory must hold all chunks of the batches on loan. Writers cannot use a quarter
+    # of the memory; see Staging::max_unsaved in core/store/steps/staging.cc.
     of_batches = num_lent * ((table.num_steps + length - 2) // length + 1)
     shared = of_slots + of_batches + of_slots // 3 + 1
     return StepBudget(
@@ -180,7 +181,7 @@ def _up(number: int, unit: int) -> int:
 
 
 def _with_slabs(num_chunks: int, chunk_bytes: int) -> int:
-    """Returns the memory for chunks, rounded up for slabs of at most 1/128 of it."""
+    """Returns the bytes for chunks, with a margin for slabs of up to 1/128 of them."""
     num_bytes = num_chunks * chunk_bytes
     return num_bytes + num_bytes // 64 + chunk_bytes
 

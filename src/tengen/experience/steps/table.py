@@ -57,8 +57,8 @@ class StepTable(StepDraws):
         net: Listener for actors on other hosts; None: no other host connects.
 
     Raises:
-        UsageError: Another process has the table open, its steps have other columns, or
-            the table does not fit in the memory or on the disk.
+        UsageError: Another process has the table open, the folder's steps have other
+            columns, or the table does not fit in the memory or on the disk.
         RunError: The disk is full or fails.
 
     Attributes:
@@ -232,7 +232,7 @@ class StepTable(StepDraws):
     def is_durable(self) -> bool:
         """Whether all steps written through this process survive a kill. Any thread.
 
-        True for a queue, whose steps a restarted process does not need.
+        True for a queue, because a restarted process does not need its steps.
         """
         num_rows = self._counts["num_rows"]
         return self.config.is_queue or num_rows == self._num_durable_rows
