@@ -38,8 +38,9 @@ __all__ = [
 ]
 
 MOST_BOUND = 1e8
-"""A larger bound is treated as infinite, because environments declare 1e9, 1e10 or a
-dtype's maximum for "any number". For an action, half the width of its range counts."""
+"""The largest bound that counts as finite, because environments declare 1e9, 1e10 or a
+dtype's maximum to mean "any number". For actions, the limit applies to half the width
+of the range."""
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 """Arrays of shape ``[N, ...]``, by name."""
@@ -182,7 +183,7 @@ class EnvSpec:
 
     pixel_scales: dict[str, float] = field(default_factory=dict)
     """Divisors for the pixels of images that are not uint8, by observation name: the
-    largest bound up to ``MOST_BOUND``. Images with bounds up to 1 have none."""
+    largest bound up to ``MOST_BOUND``. Images with bounds up to 1 are not listed."""
 
     has_large_vectors: bool = False
     """Whether a non-image observation has a bound above 30, up to ``MOST_BOUND``."""
@@ -212,8 +213,8 @@ class Step(NamedTuple):
     """``[N]`` bool; whether the step ignored the action and began the next episode. A
     reset step is not a transition to learn from, and counts no frames."""
     life_lost: NDArray[np.bool_] | None = None
-    """``[N]`` bool; whether learning treats the step as the end of an episode, although
-    the episode continues. None if the task's protocol does not end episodes so."""
+    """``[N]`` bool; whether a lost life ends the episode for learning, although the
+    episode continues. None if the task's protocol ignores lost lives."""
 
 
 class Env(Protocol):
@@ -246,7 +247,7 @@ class Env(Protocol):
         """
 
     def observed(self, observation: Any) -> Arrays:
-        """Converts one observation in the native form to arrays of shape ``[1, ...]``.
+        """Converts one native observation to arrays of shape ``[1, ...]``, by name.
 
         Args:
             observation: The observation of one copy, as the environment's own library

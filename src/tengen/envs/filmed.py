@@ -210,7 +210,8 @@ class RenderCamera(Camera):
 
     def close(self) -> None:
         """See ``Camera.close``."""
-        # Free the copies now; freed later, a copy could free another's OpenGL context.
+        # Free the copies now, because a copy that is freed later could destroy the
+        # OpenGL context of another copy.
         self._render = lambda copy: None
 
     def _error(self, what: str) -> RunError:
@@ -231,7 +232,7 @@ def film_copies(
     num_filmed: int,
     name: str,
 ) -> FilmedEnv:
-    """Returns a ``GymnasiumEnv``, and films its first ``num_filmed`` copies.
+    """Returns a ``GymnasiumEnv`` with a camera for its first ``num_filmed`` copies.
 
     Args:
         make_one: See ``GymnasiumEnv``; called with ``render_mode`` for filmed copies.

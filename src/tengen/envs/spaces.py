@@ -59,7 +59,8 @@ class _Entry:
     values: NDArray[np.int64] | None = None
     """The ``[n]`` values of a ``Discrete`` space; None for other spaces."""
     most: float = 0.0
-    """The largest absolute bound of the space, up to ``MOST_BOUND``, or 0."""
+    """The largest absolute value of the space's bounds that is at most ``MOST_BOUND``;
+    0 if there is none."""
 
 
 class Observations:
@@ -286,7 +287,7 @@ class Actions:
 def _entries(
     space: Any, task: str, name: str, keys: tuple[Any, ...]
 ) -> Iterator[_Entry]:
-    """Yields an ``_Entry`` for each array of an observation space, in its order.
+    """Yields an ``_Entry`` for each array of an observation space, in space order.
 
     Raises:
         UsageError: A part of the space is of an unsupported kind.

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def env_check(args: argparse.Namespace) -> dict[str, Any]:
-    """Runs ``tengen env check``, which checks an environment as actors use it.
+    """Runs ``tengen env check``, which checks an environment by using it as actors do.
 
     Returns:
         ``task``, ``is_kept`` (whether the contract is kept), ``is_whole`` (whether all

@@ -25,7 +25,7 @@ MakeCopies: TypeAlias = Callable[[int, int], Env]
 _Result = TypeVar("_Result")
 
 _NUM_COPIES = 3
-# Number of further seeds to try; if all give one trajectory, this is a finding.
+# Number of additional seeds; a warning is issued if all seeds give the same trajectory.
 _NUM_SEEDS = 4
 
 
@@ -158,7 +158,7 @@ class _Copies:
 def check_copies(
     make: MakeCopies, num_steps: int, seed: int, findings: Findings, watch: Deadline
 ) -> None:
-    """Checks that copies repeat a trajectory with one seed, and differ with others.
+    """Checks that copies repeat their trajectory with one seed, and not with others.
 
     Args:
         make: Creates the copies.

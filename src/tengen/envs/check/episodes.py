@@ -18,9 +18,9 @@ _MIN_ENDS, _MAX_ENDS = 3, 10
 # Number of non-final steps to replay, and the maximum probability of a false finding.
 _NUM_EARLIER = 20
 _MAX_CHANCE = 1e-3
-# If all episodes have one length of at least this, a step limit probably ends them.
+# If all episodes have the same length, at least this, a step limit probably ends them.
 _MIN_LIMIT = 10
-# If no episode ended, this is a finding only after at least this many steps.
+# Minimum number of steps after which the absence of an episode's end is a finding.
 _MIN_ENDLESS = 1000
 
 
@@ -161,7 +161,7 @@ def _check_ends(facts: EpisodeFacts, findings: Findings, is_limited: bool) -> No
 
 
 def _check_finals(maker: Maker, ended: list[_Ended], do_begin_alike: bool) -> None:
-    """Detects an environment whose ``step`` resets and so loses final observations.
+    """Detects an environment whose ``step`` resets, which hides final observations.
 
     Replays an episode up to its last step, and then calls ``reset`` instead of the last
     step. If ``step`` resets, both calls give the same observation, because both sample
@@ -201,7 +201,7 @@ def _check_finals(maker: Maker, ended: list[_Ended], do_begin_alike: bool) -> No
 
 
 def _is_beginning(env: OneEnv, episode: _Ended, step: int) -> bool:
-    """Returns whether a reset in place of step ``step`` (from 1) looks the same."""
+    """Returns whether a reset instead of step ``step`` gives the same observation."""
     if not _is_going_on(env, episode, step):
         return False
     seen = copied(env.step(episode.actions[step - 1]).observation)

@@ -141,7 +141,7 @@ def _advance_all(
 ) -> int | None:
     """Runs all steps; returns the growth of memory in bytes, or None if unknown.
 
-    Growth in the first part is not counted, because it fills permanent caches.
+    Growth in the first part is not counted, because the first steps fill caches.
     """
     num_taken = 0
     memory = []
@@ -201,7 +201,7 @@ def check_env(
     timeout_s: float = 60.0,
     before_end: Callable[[Report], None] = lambda report: None,
 ) -> Report:
-    """Checks an environment as actors use it. Blocks; see ``Deadline`` for hangs.
+    """Checks an environment by using it as actors do. Blocks; see ``Deadline``.
 
     Args:
         make: Creates vectorized copies of the environment.

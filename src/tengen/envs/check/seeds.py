@@ -15,9 +15,9 @@ from tengen.envs.copies import MAX_SEED
 
 __all__ = ["Row", "check_seeds", "play"]
 
-# Number of further seeds to try; if all give one trajectory, this is a finding.
+# Number of additional seeds; a warning is issued if all seeds give the same trajectory.
 _NUM_SEEDS = 10
-# Number of episodes whose beginnings are compared, and the steps of a beginning.
+# Number of episodes whose first steps are compared, and number of these steps.
 _NUM_BEGUN, _NUM_BEGINNING = 20, 20
 
 
@@ -145,8 +145,8 @@ def _check_others(
 def _check_next(maker: Maker, env: OneEnv, seed: int, actions: Sequence[Any]) -> None:
     """Detects an environment whose ``reset()`` without a seed repeats one episode.
 
-    An environment with few different beginnings may repeat one by chance. So repetition
-    is a finding only if no beginning is shared by more than half of the tried seeds.
+    An environment with few distinct beginnings may repeat one by chance. So repetition
+    is a finding only if no beginning occurs with more than half of the tried seeds.
     """
     seeds = [_other(seed, more) for more in range(_NUM_BEGUN)]
     seeded = [_beginning(env, other, actions) for other in seeds]

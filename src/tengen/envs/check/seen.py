@@ -40,7 +40,8 @@ class Finding:
 class Findings:
     """Collects the first finding of each rule, in the order of discovery.
 
-    Later findings of a rule are dropped, because most rules then break at every step.
+    Later findings of the same rule are dropped, because a rule that is broken once is
+    usually broken at every step.
     """
 
     def __init__(self) -> None:
@@ -72,7 +73,7 @@ class Findings:
         self._add(rule, False, f"{name} ({one_line(seen, 200)}) {must}")
 
     def refused(self, rule: str, message: object) -> None:
-        """Records an error that tengen raised for the environment as a broken rule."""
+        """Records, as a broken rule, an error with which tengen rejected a value."""
         self._add(rule, True, one_line(message, 1000))
 
     def _add(self, rule: str, is_broken: bool, message: str) -> None:
@@ -194,7 +195,7 @@ class ObservationCheck:
         self, space: Any, array: NDArray[Any], name: str, where: str
     ) -> None:
         low, high = _bounds(space)
-        # Round the values to the Box's dtype before comparing, like its bounds.
+        # Round the values to the Box's dtype, because its bounds are rounded to it too.
         rounded = array.astype(space.dtype) if space.dtype.kind == "f" else array
         outside = (rounded < low) | (rounded > high)
         if not outside.any():

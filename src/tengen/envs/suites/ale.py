@@ -137,7 +137,7 @@ def vector_env(name: str, num_envs: int, **options: Any) -> Any:
     The size and colour of the screens do not affect the games.
 
     Args:
-        name: ``atari/Pong`` or ``atari/Pong/classic``, for example; must exist.
+        name: An existing task, such as ``atari/Pong`` or ``atari/Pong/classic``.
         num_envs: Number of copies.
         options: Options of ``AtariVectorEnv`` for the size and colour of the screens
             and the batch size.

@@ -50,7 +50,7 @@ class AtariEnv:
     """Copies of one Atari game, stepped by a thread of ``ale_py`` without the GIL.
 
     Args:
-        name: ``atari/Pong`` or ``atari/Pong/classic``, for example.
+        name: The task, such as ``atari/Pong`` or ``atari/Pong/classic``.
         num_envs: Number of copies, at least 1.
         seed: Seed of the copies, at least 0; see ``copy_seeds``.
 
@@ -130,8 +130,8 @@ class AtariEnv:
 class _ColourCamera(Camera):
     """A camera that replays the first copies of a game in colour, 160 x 210 pixels.
 
-    The same seeds, protocol and actions give the same sticky actions, initial no-op
-    actions and fire. ``step`` checks that both games have equal rewards and ends.
+    The seeds, protocol and actions are those of the stepped copies, so that the games
+    are the same. ``step`` checks that their rewards and episode ends are equal.
 
     Args:
         env: The copies whose first ``num_filmed`` are filmed.
@@ -188,10 +188,10 @@ class _ColourCamera(Camera):
 class _Both:
     """Two groups of copies in an ``AtariVectorEnv``, stepped in turn by one thread.
 
-    ``AtariVectorEnv`` steps half of its copies at a time. It returns the group that
-    was sent actions first, and takes actions for the group that it returned last. With
-    one thread, copies return in the order of sending, so groups never mix;
-    ``_received`` checks this.
+    ``AtariVectorEnv`` steps half of its copies at a time. It returns the group whose
+    actions it received first, and takes actions for the group that it returned last.
+    With one thread, copies finish in the order in which they got actions, so the groups
+    never mix; ``_received`` checks this.
     """
 
     def __init__(self, name: str, num_envs: int, seeds: Sequence[int]) -> None:

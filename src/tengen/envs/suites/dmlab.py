@@ -96,10 +96,10 @@ class _Level:
         return self._seen(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Holds an action for 4 frames. A time limit terminates, as in publications."""
+        """Holds an action for 4 frames. A timeout terminates, as in publications."""
         reward = self._lab.step(self._actions[int(action)], num_steps=_FRAMES)
         is_over = not self._lab.is_running()
-        # Lab has no observation after the end of an episode, so repeat the last one.
+        # Lab has no final observation, so repeat the observation of the step before.
         seen = self._last if is_over else self._seen()
         return seen, float(reward), is_over, False, {}
 
@@ -197,7 +197,7 @@ class LevelCache:
         return True
 
     def write(self, key: str, pk3_path: str) -> None:
-        """Stores a map in the cache, if possible; otherwise Lab compiles it again.
+        """Stores a map in the cache, unless the disk is nearly full or fails.
 
         Args:
             key: The map's key in Lab.
