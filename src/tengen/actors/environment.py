@@ -46,8 +46,8 @@ _Result = TypeVar("_Result")
 
 # Mean returns cover this many episodes, as Gymnasium's reward thresholds require.
 _NUM_RECENT_EPISODES = 100
-# Minimum number of episodes for a mean return, in total and per copy. A mean of fewer
-# episodes is noisy, and biased because short episodes end first.
+# Minimum number of episodes for a mean return, in total and per copy. The mean of fewer
+# episodes is noisy, and biased towards short episodes, which end first.
 _LEAST_EPISODES = 10
 _LEAST_OF_A_COPY = 2
 
@@ -282,7 +282,7 @@ class EnvironmentPort:
         self._has_begun = True
 
     def _timed(self, wait: Callable[[], _Result]) -> _Result:
-        """Calls ``wait`` and returns its result; ``busy_s`` is its time so far."""
+        """Returns the result of ``wait``; meanwhile ``busy_s`` is the elapsed time."""
         self._busy_since_s = time.monotonic()
         try:
             return wait()
@@ -362,7 +362,8 @@ class EnvironmentActorConfig:
     a row of the inference batch, so more copies give larger batches."""
     num_groups: int = bounded(2, 1, 8, "use 2")
     """Number of groups into which an actor's copies are divided, 1 to 8, if inference
-    runs in another process. One group steps while another waits for inference."""
+    runs in another process. One group steps while another waits for inference (double
+    buffering)."""
     turn_steps: int = bounded(40, 1, 1_000_000, "use 40")
     """Number of steps per copy in a turn of the actor, which uses one model; 1 to
     1,000,000, rounded up to complete items."""
@@ -373,11 +374,7 @@ class EnvironmentActorConfig:
     whose environment takes longer is restarted."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges of the fields.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_fields(self)
 
     def group_sizes(self) -> list[int]:

@@ -1,4 +1,4 @@
-"""A self-play process, which plays games in Python under its own interpreter lock.
+"""A self-play process, which plays games in Python under its own GIL.
 
     python -m tengen.actors.play_process DESCRIPTOR
 

@@ -58,7 +58,7 @@ class GenerationReport:
     """Messages for the user, one line per message."""
 
     def plus(self, later: GenerationReport) -> GenerationReport:
-        """Returns the sum of two reports, but the maximum of threads and capacity."""
+        """Returns the sum of two reports; for threads and capacity, the maximum."""
         sums = {
             name: getattr(self, name) + getattr(later, name)
             for name in (field.name for field in dataclasses.fields(self))
@@ -181,7 +181,7 @@ class _Snapshots:
         self._is_asked = False
 
     def look(self) -> None:
-        """Collects a requested snapshot, or requests one; to be called frequently."""
+        """Collects the requested snapshot, or requests one if it is due; call often."""
         if self._take is None:
             return
         if self._is_asked:

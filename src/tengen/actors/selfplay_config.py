@@ -20,7 +20,7 @@ MAX_SLOTS = 4096
 _MAX_GAMES = 10_000_000
 _MAX_PLIES = 65_535
 _MAX_CACHE_MIB = 1 << 20
-# Fields that minigo's search ignores. _OF_MINIGO lists the fields that only it uses.
+# Fields that minigo's search ignores; _OF_MINIGO: fields that only this search uses.
 _NOT_OF_MINIGO = (
     "temperature_early",
     "temperature_late",
@@ -55,7 +55,7 @@ _OF_MINIGO = (
 
 @dataclass(frozen=True, kw_only=True)
 class SelfplayConfig:
-    """Settings of self-play.
+    """Settings of self-play: searches, openings, forks, resignation and row weights.
 
     Methods of KataGo that are off by default did not show a gain in strength at small
     scale; see the table in docs/howto/train/go.md.
@@ -211,11 +211,7 @@ class SelfplayConfig:
     """Size of each thread's evaluation cache in MiB; 0 for no cache."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges of the fields.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_fields(self)
         check(
             self.early_fork_share + self.late_fork_share <= 1,
@@ -282,11 +278,7 @@ class BootstrapConfig:
     """Value of ``actor.may_pass`` for games of model 0."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges of the fields.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_fields(self)
 
     def played(self, actor: SelfplayConfig) -> SelfplayConfig:
