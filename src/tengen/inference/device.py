@@ -351,7 +351,8 @@ def rate(
 def bucket_sizes(max_rows: int) -> tuple[int, ...]:
     """Returns the batch sizes to record: ``max_rows`` times 1, 3/4, 1/2, 1/4 and so on.
 
-    Sizes increase, and are dense near ``max_rows``, as most batches are nearly full.
+    Sizes increase, and are dense near ``max_rows``, because most batches are nearly
+    full.
 
     Args:
         max_rows: Maximum number of rows in a batch, at least 1.

@@ -187,7 +187,7 @@ class DeviceBackend:
                 f"{rows} rows at most"
             )
         for device in self._devices:
-            # Zeros are written on another stream than the lanes use, so wait for them.
+            # Wait until the buffers are zeroed, which happens on another stream.
             device.synchronize()
         # Alternate the lanes of the devices, as self-play expects.
         return [lane for each in zip(*lanes, strict=True) for lane in each]

@@ -23,7 +23,7 @@ _NUM_FEATURES = 13
 # Index of the input plane that is all ones if Black is to move.
 _BLACK_PLANE = 9
 _LEAST = 1e-30
-# Batch size to try; more than one or two, for which graphs are often exported.
+# Batch size of the test. It is not 1 or 2, because graphs are often exported for these.
 _TRIAL_ROWS = 3
 _TOLERANCE = 1e-3
 
@@ -125,7 +125,7 @@ class ForeignGraph:
 
 
 class _ForeignRunner:
-    """A ``Runner`` that copies rows; external networks play only in matches."""
+    """A ``Runner`` that copies its rows; fast enough for matches, its only use."""
 
     def __init__(
         self,

@@ -51,7 +51,7 @@ INT8_RULE = "tengen.int8.pairs"
 # ONNX's key for the file of an external tensor. A file without this key has no external
 # tensors.
 _LOCATION = b"location"
-# Number of batch sizes of an OpenVinoRunner.
+# Number of batch sizes for which an OpenVinoRunner prepares requests.
 _NUM_SIZES = 4
 _HINTS: dict[Precision, str] = {"fp32": "f32", "bf16": "bf16"}
 # OpenVINO's names for the precisions in its list of CPU capabilities.
@@ -111,9 +111,10 @@ def require_precision(precision: Precision) -> None:
 
 
 def float_precision() -> Precision:
-    """Returns the floating-point precision of the parts of a model that are not int8.
+    """Returns bf16 if this CPU computes it natively, else fp32.
 
-    It is also the precision of a model without an int8 graph.
+    An int8 model computes its other parts in this precision. If int8 is requested for a
+    model without an int8 graph, the complete model uses it.
 
     Raises:
         UsageError: OpenVINO is not installed.
@@ -313,9 +314,9 @@ class OpenVinoRunner:
     """A ``Runner`` whose inference requests use the port's arrays as tensors.
 
     Requests are bound once, because setting tensors or passing arrays would take 6 to
-    50 us per call. A change of the batch size costs as much as 1 row (network 6x96) to
-    10 rows (2x32). So batch sizes are rounded up to quarters of the arrays, and the
-    outputs for additional rows are ignored.
+    50 us per call. A change of the batch size takes as long as the evaluation of 1 row
+    (network 6x96) to 10 rows (2x32). So batch sizes are rounded up to quarters of the
+    capacity, and the outputs of the additional rows are ignored.
     """
 
     def __init__(self, model: Any, arrays: Arrays, capacity: int) -> None:

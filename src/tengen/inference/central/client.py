@@ -106,7 +106,7 @@ class InferenceClient:
         self.wait()
 
     def ask(self) -> None:
-        """Requests the outputs for all rows, which must not change until ``wait``.
+        """Requests the outputs for all rows; do not change rows until ``wait`` returns.
 
         Blocks while the stream's buffer is full, or a lost home server is checked.
 
@@ -320,7 +320,7 @@ def drive_in_turns(
     Args:
         askers: The ports and their clients, the same in each call, at least one. A
             port begins its next turn without waiting for other ports.
-        is_over: Called when a port's turn has ended; returns whether to begin no more.
+        is_over: Called when a port's turn has ended; returns True to end the port.
         stats: Counters to increment after every batch; ``inference_s`` is the time
             spent waiting for the server.
 

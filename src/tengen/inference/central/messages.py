@@ -115,7 +115,8 @@ def make_shared(num_bytes: int) -> int:
     try:
         os.truncate(descriptor, num_bytes)
         if hasattr(os, "posix_fallocate"):
-            # Allocate all pages now; a write to a page without memory would be fatal.
+            # Allocate all pages now, because a write to a page for which there is no
+            # memory would kill the process (SIGBUS).
             os.posix_fallocate(descriptor, 0, num_bytes)
         if hasattr(fcntl, "F_ADD_SEALS"):
             with contextlib.suppress(OSError):  # sealing fails for a regular file

@@ -38,8 +38,8 @@ INFERENCE = Dialect("inference", version=3)
 _ROWS = "rows"
 _MODEL = "model"
 
-# Maximum number of rows of all open sessions, as a multiple of max_rows. Sessions of
-# dead actors stay open until the server notices that the actors have ended.
+# Maximum number of rows of all open sessions, as a multiple of max_rows. It allows for
+# sessions of dead actors, which stay open until the server notices the death.
 _MOST_BATCHES = 8
 # If a session's rows have fewer bytes, copying is faster than evaluating in place.
 _LEAST_IN_PLACE_BYTES = 65536
@@ -218,7 +218,7 @@ def connect_rows(
     client: Client, signature: Signature, num_rows: int
 ) -> Callable[[], Stream]:
     """Returns a function that opens a session of ``num_rows`` rows with the server."""
-    # Decide by the server's name, because an encrypted connection has a local socket.
+    # Decide by the server's address: with TLS, the socket is local even between hosts.
     is_shared = not is_net(client.name)
     message = {
         "ask": _ROWS,
