@@ -6,8 +6,8 @@ A checkpoint is a published folder ``RUN/checkpoints/NNNNNN`` with two files:
 - ``state.json``: schema, network, counters, ``extra``, and the hashes of both files.
   ``extra`` is any JSON value from the caller, such as the state of the experience.
 
-Loading never unpickles data. This module does not import torch at load time, because
-launchers and other roles read ``state.json``.
+Loading never unpickles data. Importing this module does not import torch, because
+launchers and other roles read only ``state.json``.
 """
 
 from __future__ import annotations

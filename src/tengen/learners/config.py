@@ -58,11 +58,7 @@ class _ScheduleConfig:
     noise and increases their lag."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_fields(self)
         count = len(self.boundaries) + 1 if self.rates or self.boundaries else 0
         check(
@@ -154,11 +150,7 @@ class LearnerConfig:
     Empty for random weights."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_fields(self)
         check(
             self.epoch_samples >= self.batch_size,

@@ -39,7 +39,7 @@ __all__ = ["Learner", "LearnerState", "Team"]
 
 
 class Team(Protocol):
-    """The interface through which a leader's loop directs its followers."""
+    """The followers of a leader, as the leader's loop uses them."""
 
     @property
     def is_due(self) -> bool:
@@ -208,7 +208,7 @@ class Learner:
                 if stop is not None and stop.is_set():
                     return
                 continue
-            # Wait, so that the next batch is always sampled with the old priorities.
+            # Wait, so that the next batch is always sampled before priorities change.
             self._ahead.settle()
             batch.ack(priorities)
             metrics["sample_wait_s"] = sampled_s - start_s

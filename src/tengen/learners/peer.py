@@ -226,8 +226,8 @@ class Member:
 class Pauses:
     """Exponential backoff after failed attempts to form a group with a learner.
 
-    A pause belongs to a learner's index, because a failed process may return, or
-    another process may replace it.
+    A pause belongs to a learner's index, not to a process, because a failed process may
+    be replaced.
     """
 
     def __init__(self) -> None:
@@ -235,7 +235,7 @@ class Pauses:
         self._ends: dict[int, float] = {}
 
     def put_off(self, index: int) -> float:
-        """Starts a learner's next pause, twice as long as its last; returns seconds."""
+        """Starts a pause, twice as long as the learner's last; returns its seconds."""
         length = self._lengths.get(index, _FIRST_PAUSE_S)
         self._lengths[index] = min(2 * length, _LONGEST_PAUSE_S)
         self._ends[index] = time.monotonic() + length

@@ -31,8 +31,8 @@ __all__ = ["PATIENCE_S", "Team", "gpu_name"]
 
 PATIENCE_S = 330.0
 """Maximum time that learners of a group wait for each other in a step, in seconds. It
-is far longer than the difference between the times of a fast and a slow learner. The
-wait for a process stops when the process ends."""
+is far longer than a straggler's delay. A wait also stops when the other process ends.
+"""
 
 # Seconds between checks of the stop event while waiting for a message.
 _LOOK_S = 0.25
@@ -360,7 +360,8 @@ class Team:
         with self._changed:
             for one in self._members:
                 if one.index == member.index:
-                    # A process with this index was replaced, but its stream is open.
+                    # The process that had this index was replaced before its stream
+                    # was closed.
                     one.is_gone = True
             self._members.append(member)
         member.peer.begin()
