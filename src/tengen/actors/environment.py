@@ -142,7 +142,7 @@ class EnvironmentPort:
             seed: Seed of the random numbers for actions, 0 to 2^64 - 1.
             turn_blocks: Number of blocks in a turn, at least 1.
             slots: The range of these copies among all copies of the run; None if the
-                run has no others.
+                run has no other copies.
             arrays: The rows that inference reads and writes; None for private memory.
             stats: Counters to increment, which ports of one thread may share; None to
                 create them.
@@ -150,7 +150,7 @@ class EnvironmentPort:
         self.stats = stats or EnvironmentStats()
         self.stats.num_copies += env.num_envs
         self._env = env
-        # Call isinstance only once, because with a protocol it looks up every method.
+        # Call isinstance only once: with a Protocol it is slow (looks up every method).
         self._group = env if isinstance(env, GroupEnv) else None
         self._alone = None if isinstance(env, GroupEnv) else env
         # The columns and model version of a step whose results are not received yet.
@@ -168,7 +168,7 @@ class EnvironmentPort:
         self._episodes = _core.EpisodeCounts(num_envs)
         self._rows = EnvironmentRows(signature, env.spec.actions, num_envs, arrays)
         self._state_before: Arrays = {}
-        # State tensors to store. Past frames are omitted, as the steps contain them.
+        # State tensors to store; past frames are omitted, because steps contain them.
         self._kept = [n for n in signature.state if not n.startswith(FRAMES)]
         self._num_moves = self._rows.arrays.num_moves
         self._has_begun = False

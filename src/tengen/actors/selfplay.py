@@ -26,9 +26,9 @@ class GenerationReport:
     """Totals over the threads that played a generation of games."""
 
     num_games: int = 0
-    """Number of games that these threads finished."""
+    """Number of games that the threads finished."""
     num_gone_on_with: int = 0
-    """Number of games that an earlier process began and these threads continued."""
+    """Number of games that an earlier process began and the threads continued."""
     num_plies: int = 0
     """Number of plies at which a search was run."""
     num_rows: int = 0

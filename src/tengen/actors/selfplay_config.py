@@ -150,7 +150,7 @@ class SelfplayConfig:
     (AlphaGo Zero: 0.05). It is measured in decided games that were played to the end: a
     resignation would have been wrong if the game ended with another outcome."""
     settled_playout_share: float = bounded(0.02, 0, 1)
-    """Share of games of Go that continue after every point is pass-alive; the others
+    """Share of games of Go that continue after every point is pass-alive; other games
     end at that point. 0 to 1; with 1, no game ends early (KataGo: 0.02)."""
     policy_surprise_share: float = bounded(0.0, 0, hint="raise it")
     """Share of the weight of a game's rows that is distributed in proportion to the

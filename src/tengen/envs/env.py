@@ -321,8 +321,8 @@ class GroupEnv(Protocol):
 
     The caller first calls ``receive_first`` of the first group, and then alternates
     between the groups: after it has received from a group, it sends actions to that
-    group before it receives from the other. The time convention is that of ``Env``. Not
-    thread-safe.
+    group before it receives from the other group. The time convention is that of
+    ``Env``. Not thread-safe.
     """
 
     @property

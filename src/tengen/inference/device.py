@@ -165,8 +165,8 @@ class _CudaLane:
     ) -> None:
         self._compute = compute
         self._lock = lock
-        # torch reuses 32 streams per priority. The priority differs from that of the
-        # compute stream, so the copy stream is never the same stream.
+        # torch reuses 32 streams per priority. A priority other than that of the compute
+        # stream ensures that the copy stream is never the compute stream.
         self._copies = _stream(name, priority=-1)
         with torch.cuda.device(name):
             self._arrived = _event()

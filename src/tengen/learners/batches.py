@@ -118,7 +118,7 @@ def rows_to_learn(
 
 def placed(column: NDArray[np.generic], device: torch.device) -> Tensor:
     """Returns a column as a tensor on a device; a CPU tensor may share its memory."""
-    # Copy read-only arrays, such as views of shared memory, as torch warns about them.
+    # Copy read-only arrays, such as views of shared memory: torch warns about them.
     tensor = torch.from_numpy(column if column.flags.writeable else column.copy())
     if device.type != "cuda":
         return tensor.to(device)

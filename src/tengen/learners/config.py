@@ -27,8 +27,7 @@ class _ScheduleConfig:
 
     weight_decay: float = bounded(1e-4, 0, hint="use 0 for none")
     """Weight decay, at least 0; biases and the shifts of norms are never decayed. With
-    ``sgd``, half of this number times the sum of squared weights is added to the
-    loss."""
+    ``sgd``, half the decay times the sum of squared weights is added to the loss."""
     decays_scales: bool = False
     """Whether the scales of norms are decayed too."""
     num_warmup_steps: int = bounded(50, 0, hint="use 0 for none")

@@ -193,8 +193,8 @@ class Learner:
             start_s = time.perf_counter()
             batch = self._ahead.take()
             is_stopping = stop is not None and stop.is_set()
-            # Do not sample in advance if the team is about to change, because it must
-            # not change while a batch is being sampled.
+            # Do not sample in advance if the team is about to change, because a change
+            # must not happen while a batch is being sampled.
             is_due = self._team is not None and self._team.is_due
             if left > 1 and not is_stopping and not is_due:
                 self._ahead.begin()

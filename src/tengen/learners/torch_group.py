@@ -215,7 +215,7 @@ class TorchGroup:
 
     def close(self) -> None:
         """See ``Group.close``."""
-        # Drop the group to close its connections, so that others notice immediately.
+        # Drop the group to close its connections, so that other learners notice it.
         group, self._group = self._group, None
         unfinished, self._unfinished = self._unfinished, None
         if unfinished is not None:

@@ -70,7 +70,7 @@ def check_seeds(maker: Maker, num_steps: int, seed: int) -> bool:
         seed: The seed whose trajectory is repeated.
 
     Returns:
-        Whether the same seed gave the same trajectory.
+        Whether ``seed`` repeated its trajectory.
 
     Raises:
         CannotGoOnError: The environment returned an unusable value.

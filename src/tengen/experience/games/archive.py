@@ -41,8 +41,8 @@ _PADDING_FIELD = 0xD935  # the extra field that zip alignment tools use for padd
 _DEFLATE_LEVEL = 1
 _LEAST_GAIN = 1 / 8
 _RAW_DEFLATE = -15  # zlib's window size for deflated data without a zlib header
-# All entries together may inflate to _MOST_BYTES or to _MOST_GAIN times the file's
-# size. Single columns compress better, but never all columns of a large file.
+# Limit of the inflated size of all entries (zip bombs): the larger of _MOST_BYTES and
+# _MOST_GAIN times the file's size. No genuine large file compresses better in total.
 _MOST_BYTES = 1 << 26
 _MOST_GAIN = 64
 # Maximum size of meta.json; its parsed values need many times as much memory.

@@ -72,7 +72,7 @@ def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
     begun = set(_begun(run))
     folders.sort(key=lambda folder: folder not in begun)
     for folder in folders:
-        # Skip held locks here, because an attempt to acquire one blocks for a while.
+        # Skip held locks, because an attempt to acquire a held lock blocks for a while.
         if lock_holder(folder / "lock") is not None:
             continue
         try:
@@ -125,7 +125,8 @@ def sealed_generation(folder: Path) -> int:
 
     A generation with a journal does not count, because parts of it may be unsealed.
     """
-    # List journals first, because sealing removes a journal after adding its segment.
+    # List journals first: sealing adds a segment before it removes the journal, so that
+    # every generation is in at least one list.
     journals = find_files(folder, "*/*.journal")
     files = find_files(folder, "*/*.npz") + find_files(folder, f"*/*.{SET_ASIDE}")
     unsealed = {path.stem for path in journals}
@@ -261,8 +262,8 @@ def _begun(run: RunDirectory) -> list[Path]:
 
 def _newest_of(run: RunDirectory) -> int:
     """Returns the newest generation number in use or given up in a run, or 0."""
-    # List journals first, because another process may be sealing: it publishes a
-    # segment, then removes its journal.
+    # List journals first: a process that seals publishes a segment before it removes
+    # the journal, so that every generation is in at least one list.
     files = find_files(run.experience, "selfplay-*/*/*.journal")
     files += find_files(run.experience, "selfplay-*/*/*.npz")
     files += find_files(run.experience, f"selfplay-*/*/*.{SET_ASIDE}")
@@ -270,5 +271,5 @@ def _newest_of(run: RunDirectory) -> int:
 
 
 def _newest(files: Iterable[Path]) -> int:
-    # Temporary files, left by killed writers, have names that are not numbers.
+    # Skip temporary files of killed writers, whose names are not numbers.
     return max((int(p.stem) for p in files if p.stem.isdecimal()), default=0)

@@ -96,8 +96,8 @@ class JournalGap:
 
     Attributes:
         path: Path of the journal.
-        offset: File offset of the first of these bytes.
-        num_bytes: Number of these bytes.
+        offset: File offset of the gap's first byte.
+        num_bytes: Number of bytes in the gap.
         is_tail: Whether the gap is at the end of the journal. If so, a kill truncated a
             frame that was never reported durable; otherwise the file is damaged.
     """

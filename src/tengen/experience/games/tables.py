@@ -48,7 +48,7 @@ def read_table(run: str | Path, table: Table) -> Columns:
             policy target: ``ply``, ``action``, ``mass`` (divide by the ply's sum).
 
     Raises:
-        UsageError: There is no run or no such table, or the run has no sealed games.
+        UsageError: The run or the table does not exist, or the run has no sealed games.
         RunError: A segment is damaged.
     """
     if table not in _TABLES:

@@ -197,7 +197,7 @@ class GenerationWindow(OrderedExperience[_Place]):
         return place
 
     def rows_of(self, draw: _Place, first: int, last: int) -> Rows:
-        """See ``OrderedExperience.rows_of``; derives planes only for these rows."""
+        """Returns rows ``[first, last)`` of a batch; derives only these rows."""
         if draw.whole != self._pass:
             self._begin(draw.whole)
         size = len(self._selected)

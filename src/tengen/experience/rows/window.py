@@ -171,7 +171,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         return WindowDraw(self.num_drawn, num_samples, first_row, size, place)
 
     def rows_of(self, draw: WindowDraw, first: int, last: int) -> Rows:
-        """See ``OrderedExperience.rows_of``; derives planes only for these rows."""
+        """Returns rows ``[first, last)`` of a batch; derives only these rows."""
         keys, symmetries = self.rows.draw(self._seed, draw)
         keys, symmetries = keys[first:last], symmetries[first:last]
         return keys, self.rows.derive(keys, symmetries), draw.size
@@ -277,7 +277,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         return num_new
 
     def _drop_before(self, row: int, validation_row: int) -> None:
-        """Frees segments with all rows below ``row``; likewise for validation rows."""
+        """Frees segments that end before ``row`` (training) or ``validation_row``."""
         self.rows.drop_before(row)
         self.validation_rows.drop_before(validation_row)
 

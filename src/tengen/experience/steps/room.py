@@ -148,7 +148,7 @@ def step_budget(
     )
     num_lent = _NUM_LENT * batch_size
     # Number of stored steps between the starts of two items. With period 1, no item
-    # begins with a reset step, and in episodes of one step every second step is one.
+    # begins with a reset step; in episodes of one step, every second step is a reset.
     stride = layout.period + layout.is_closed * (1 + layout.num_before)
     longest = stride * (2 if layout.period == 1 else 1)
     num_items = table.max_items + (0 if is_queue else num_lent)
@@ -162,8 +162,8 @@ def step_budget(
     # Enough chunks if episodes have at least four steps, as in most environments.
     usual = -(-num_items * stride * 5 // (4 * length))
     whole = -(-num_items * stride // length)
-    # Memory must hold all chunks of the batches on loan. Writers cannot use a quarter
-    # of the memory; see Staging::max_unsaved in core/store/steps/staging.cc.
+    # Memory must hold all chunks of the batches on loan. Writers leave as much memory
+    # free, but at least a quarter; see Staging::max_unsaved in core/store/steps.
     of_batches = num_lent * ((table.num_steps + length - 2) // length + 1)
     shared = of_slots + of_batches + of_slots // 3 + 1
     return StepBudget(
@@ -181,7 +181,7 @@ def _up(number: int, unit: int) -> int:
 
 
 def _with_slabs(num_chunks: int, chunk_bytes: int) -> int:
-    """Returns the bytes for chunks, with a margin for slabs of up to 1/128 of them."""
+    """Returns the bytes for chunks, plus 1/64 because slabs may be partly unused."""
     num_bytes = num_chunks * chunk_bytes
     return num_bytes + num_bytes // 64 + chunk_bytes
 

@@ -115,8 +115,8 @@ def make_shared(num_bytes: int) -> int:
     try:
         os.truncate(descriptor, num_bytes)
         if hasattr(os, "posix_fallocate"):
-            # Allocate all pages now, because a write to a page for which there is no
-            # memory would kill the process (SIGBUS).
+            # Allocate all pages now, because a later write to an unallocated page would
+            # kill the process (SIGBUS) if no memory is free.
             os.posix_fallocate(descriptor, 0, num_bytes)
         if hasattr(fcntl, "F_ADD_SEALS"):
             with contextlib.suppress(OSError):  # sealing fails for a regular file
