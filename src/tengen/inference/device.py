@@ -165,8 +165,8 @@ class _CudaLane:
     ) -> None:
         self._compute = compute
         self._lock = lock
-        # torch reuses 32 streams per priority. A priority other than that of the compute
-        # stream ensures that the copy stream is never the compute stream.
+        # torch reuses 32 streams per priority. With a priority other than that of the
+        # compute stream, the copy stream is never the compute stream.
         self._copies = _stream(name, priority=-1)
         with torch.cuda.device(name):
             self._arrived = _event()
