@@ -189,7 +189,7 @@ class LocalBackend:
         Raises:
             RunError: The last checkpoint could not be written.
         """
-        # Set first, because callers read it when core.close() ends their calls.
+        # Set before core.close(), because callers whose calls it ends read the flag.
         self.is_closed = True
         try:
             self.core.close()
@@ -199,7 +199,7 @@ class LocalBackend:
             ) from error
 
     def _check_process(self) -> None:
-        """Raises an error in a forked process, where locks may be held forever."""
+        """Raises UsageError in a forked process, where locks may be held forever."""
         check(
             self._process == os.getpid(),
             "store",
@@ -216,7 +216,7 @@ class LocalBackend:
 
     def _wait_checkpoint(self, number: int, timeout_s: float) -> bool | None:
         self._check_durable()
-        # The limit guards against malformed requests. Clients request shorter waits.
+        # Limits the wait of a malformed request. Clients request shorter waits.
         wait_s = min(max(0.0, float(timeout_s)), _CHECKPOINT_S)
         try:
             return self.core.wait_checkpoint(number, wait_s)

@@ -1,4 +1,4 @@
-"""A writer, which appends steps and inserts items of consecutive steps."""
+"""``StepWriter``, which appends steps and inserts items of consecutive steps."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class StepWriter:
         sequence: int | None = None,
         timeout_s: float | None = None,
     ) -> None:
-        """Inserts an item of the last ``num_steps`` steps. Blocks for the rate limiter.
+        """Inserts an item of the last ``num_steps`` steps. The rate limiter may block.
 
         Args:
             table: Name of a table with this writer's columns.
