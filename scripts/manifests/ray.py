@@ -78,7 +78,7 @@ def _group(
         pod: The pod template.
         least: Minimum number of pods, and the number at the start.
         most: Maximum number of pods.
-        gpus: Declared GPUs: real devices, or a resource that only reserves a place.
+        gpus: Declared GPUs: real devices, or a resource that only controls placement.
     """
     params = {"num-cpus": SIZES[component].cpu}
     if gpus:
