@@ -1,8 +1,8 @@
 """Reports missing requirements before anything is downloaded or built.
 
 ``preflight.py`` checks for tengen, ``preflight.py test`` for the tests' packages. Runs
-on any Python 3 with only the standard library, so its syntax is old. Prints one line
-per missing requirement and exits with 1, or prints nothing and exits with 0.
+on any Python 3 with only the standard library, so it uses only old syntax. Prints one
+line per missing requirement and exits with 1, or prints nothing and exits with 0.
 """
 
 import glob

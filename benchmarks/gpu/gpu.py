@@ -303,7 +303,7 @@ def summed_up(lines: list[dict[str, Any]]) -> dict[str, object]:
 
 
 def tool(name: str) -> str | None:
-    """Returns the path of a program beside the interpreter or on PATH, or None."""
+    """Returns the path of a program in the interpreter's folder or on PATH, or None."""
     beside = shutil.which(name, path=str(Path(sys.executable).parent))
     return beside or shutil.which(name)
 

@@ -65,7 +65,7 @@ LADDERS = {
     "go/7": ALL[:-1],
     "go/9": ALL[:-2],
 }
-# A level's opponents besides the next lower level.
+# A level's opponents in addition to the next lower level.
 ANCHORS = {
     "starter": ("random", "mcts:30", "mcts:100"),
     "beginner": ("random", "mcts:30"),

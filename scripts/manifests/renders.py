@@ -58,7 +58,7 @@ def render(name: str, components: Sequence[str] = ()) -> str:
         components: The components to add.
 
     Raises:
-        UsageError: kubectl refuses the overlay.
+        UsageError: kubectl rejects the overlay.
         FileNotFoundError: kubectl is not installed.
     """
     with tempfile.TemporaryDirectory() as temporary:

@@ -91,7 +91,7 @@ def bounded(
         hint: The advice in the error message, after ``must be 1 to 64; ``.
         above: Whether ``low`` itself is out of range.
         below: Whether ``high`` itself is out of range.
-        rule: The rule and the advice for the message; empty for range and ``hint``.
+        rule: The rule and advice for the message; empty: from the range and ``hint``.
     """
     told = Bounds(low, high, above, below, rule)
     if not rule:

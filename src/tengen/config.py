@@ -1,6 +1,6 @@
 """Strict configs: frozen dataclasses that convert to and from JSON.
 
-A component's config lives beside the component and looks like this::
+A component's config is in the component's package and looks like this::
 
     @dataclass(frozen=True, kw_only=True)
     class SearchConfig:

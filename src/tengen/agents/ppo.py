@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Ppo", "PpoUpdate"]
 
-# Default maximum policy lag in batches: five times the usual lag of remote actors.
+# Default maximum lag in batches, five times the usual lag of actors in other processes.
 _LAG_BATCHES = 25
 
 

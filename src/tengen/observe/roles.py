@@ -357,7 +357,7 @@ _DID = (
 
 
 def _uses(turn: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-    """Returns how often the learner has used each row, and the limit, as text."""
+    """Returns how often the learner used each row, as text; empty if unknown."""
     num_rows = turn.get("table", {}).get("num_rows")
     wanted = config.get("store", {}).get("limiter", {}).get("samples_per_row")
     if not num_rows or wanted is None:

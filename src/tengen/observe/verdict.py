@@ -45,7 +45,7 @@ _HALF_EMPTY = 0.6
 _NAMED = 4
 
 _WORDS = {"selfplay": ("self-play", "trees"), "actor": ("acting", "steps")}
-"""Names of a role's activity and of its work besides network evaluation, by role."""
+"""Names of a role's activity and of its work other than network evaluation."""
 
 ADVICE = {
     "selfplay": {
@@ -96,7 +96,7 @@ ADVICE = {
         ),
     },
 }
-"""Advice by acting role and bottleneck; ``{lighter}`` stands for the result of
+"""Advice by acting role and bottleneck; ``{lighter}`` is replaced with the result of
 ``lighter_learning``."""
 
 AT_ONCE_ADVICE: dict[str, dict[str, str]] = {

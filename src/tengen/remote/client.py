@@ -23,7 +23,7 @@ class Place:
     run: str
     """The ID of the run."""
     index: int
-    """The index of the self-play writer or actor that the mirror stands for."""
+    """The index of the self-play writer or actor whose slot the mirror has."""
     incarnation: int
     """For self-play, the lowest incarnation that this process may use."""
     events: int

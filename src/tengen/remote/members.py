@@ -49,7 +49,7 @@ class Member:
     record: MirrorRecord
     """The mirror's published record."""
     lock: WriterLock
-    """The lock of the self-play writer or actor that the mirror stands for."""
+    """The lock of the self-play writer or actor whose slot the mirror has."""
     heard_s: float = field(default_factory=time.monotonic)
     """The ``time.monotonic`` time of the mirror's last request."""
     is_here: bool = True

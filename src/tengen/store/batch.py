@@ -66,7 +66,7 @@ class Batch:
         batches in a learner's checkpoint have no gaps.
 
         Args:
-            priorities: ``[B]``, new priorities for a sampler that uses them; else None.
+            priorities: ``[B]``, new priorities; None for a sampler without priorities.
 
         Raises:
             UsageError: The batch is acknowledged out of order or twice, or the table

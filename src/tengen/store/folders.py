@@ -119,7 +119,7 @@ def compare(
         name: Name of the setting that gives the folder, for error messages.
         directory: The folder of the ended store.
         now: The new store's settings, from ``describe_store``.
-        fixed: Keys of ``now`` that must not change, besides the version.
+        fixed: Keys of ``now`` that must not change, in addition to the version.
 
     Raises:
         UsageError: A setting that must not change differs.

@@ -27,7 +27,7 @@ class LocalBackend:
         config: The store's config, whose folders must exist.
 
     Raises:
-        UsageError: The config is refused, or memory or disk is too small for a sample.
+        UsageError: The config is rejected, or memory or disk is too small for a sample.
 
     Attributes:
         differences: Differences from the ended store it resumes from, one per line.
@@ -147,7 +147,7 @@ class LocalBackend:
         """Runs the command ``name``; arguments and result are JSON values.
 
         Raises:
-            UsageError: The command is unknown, or its arguments are refused.
+            UsageError: The command is unknown, or its arguments are rejected.
         """
         self._check_process()
         of_store: dict[str, Callable[..., Any]] = {

@@ -100,7 +100,7 @@ class Replica(Closable):
             timeout_s: Maximum wait in seconds; None for no limit.
 
         Raises:
-            UsageError: The store refuses the replica, or the folder is another store's.
+            UsageError: The store rejects the replica, or the folder is another store's.
         """
         self._thread.join(timeout_s)
         if self._thread.is_alive():

@@ -90,7 +90,7 @@ class HostServer(_StoreServer):
             the directory is created. ``close`` removes the directory.
 
     Raises:
-        UsageError: The config is refused, or the folder is in use by a store, was left
+        UsageError: The config is rejected, or the folder is in use by a store, was left
             by a killed store with other tables, or has other files.
     """
 

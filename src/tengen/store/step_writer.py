@@ -141,7 +141,7 @@ class StepWriter:
             timeout_s: Maximum wait in seconds; None for no limit.
 
         Raises:
-            UsageError: The steps are no longer available, or the item is refused.
+            UsageError: The steps are no longer available, or the item is rejected.
             StoreTimeout: The rate limiter still makes the insert wait.
         """
         core = self._open()
@@ -194,7 +194,7 @@ class StepWriter:
             The number of inserted items.
 
         Raises:
-            UsageError: The steps are no longer available, or an item is refused.
+            UsageError: The steps are no longer available, or an item is rejected.
             StoreTimeout: Inserts must still wait. Some items may have been inserted.
         """
         core = self._open()
@@ -216,7 +216,7 @@ class StepWriter:
         """Blocks until every insert of this writer has taken effect.
 
         Raises:
-            UsageError: An insert was refused.
+            UsageError: An insert was rejected.
             StoreTimeout: A rate limiter still makes an insert wait.
         """
         core = self._open()

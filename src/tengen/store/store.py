@@ -59,7 +59,7 @@ class Store(Closable):
             certificate, if other hosts can reach the address.
 
     Raises:
-        UsageError: A table is refused, memory or disk is too small, a folder belongs to
+        UsageError: A table is invalid, memory or disk is too small, a folder belongs to
             another store, or the address cannot be used or requires a token and a
             certificate.
 
@@ -130,7 +130,7 @@ class Store(Closable):
         Raises:
             RunError: No server responds at ``address``, or its certificate is not
                 trusted.
-            UsageError: The store has another protocol version, or refuses the token.
+            UsageError: The store has another protocol version, or rejects the token.
         """
         check(
             isinstance(address, str | os.PathLike),
@@ -240,7 +240,7 @@ class Store(Closable):
             timeout_s: Maximum wait in seconds per sender; None for no limit.
 
         Raises:
-            UsageError: An insert was refused.
+            UsageError: An insert was rejected.
             StoreTimeout: A rate limiter still makes an insert wait.
         """
         timeout_s = timeout_of(timeout_s)
@@ -282,7 +282,7 @@ class Store(Closable):
         Waiting calls of other threads raise UsageError. Does nothing in a process that
         was forked after the store was created or connected.
 
-        With ``durability``, the store refuses further inserts and writes a last
+        With ``durability``, the store rejects further inserts and writes a last
         checkpoint. If the checkpoint fails, the folders remain; free some space, and
         call `close` again.
 

@@ -71,7 +71,7 @@ class Table:
             timeout_s: Maximum wait in seconds for the rate limiter or for memory.
 
         Raises:
-            UsageError: ``columns`` do not match the table, or the item is refused.
+            UsageError: ``columns`` do not match the table, or the item is rejected.
             StoreTimeout: The rate limiter or memory still makes the insert wait.
         """
         timeout_s = timeout_of(timeout_s)

@@ -31,7 +31,7 @@ class HostFolder:
     Args:
         service: The name of the service, for error messages.
         directory: The folder; created if missing, accessible only to this user.
-        own: Name prefixes of the service's files, besides the socket.
+        own: Name prefixes of the service's files, except the socket.
 
     Raises:
         UsageError: A live server holds the folder, it has unrelated files, or another

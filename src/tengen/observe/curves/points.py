@@ -171,7 +171,7 @@ class PointMaker:
         return self.rest(time_s) if did == "judged" else None
 
     def rest(self, time_s: float) -> Point | None:
-        """Returns a point with the held values; None without values or a known step.
+        """Returns a point with the held values; None if there are no values or no step.
 
         Args:
             time_s: Time of the point, UNIX seconds.
@@ -182,7 +182,7 @@ class PointMaker:
         return Point(step=self._step, time_s=time_s, values=values)
 
     def _values(self, time_s: float) -> dict[str, float] | None:
-        """Returns and clears the held values; None without values or a known step."""
+        """Returns and clears the held values; None if there are none or no step."""
         if self._step is None or not self._waiting:
             return None
         if self._evaluations and self._told_s is not None and time_s > self._told_s:

@@ -154,7 +154,7 @@ class StoreConfig:
             settings: The other fields of the config.
 
         Raises:
-            UsageError: A value is refused, or two tables have the same name.
+            UsageError: A value is rejected, or two tables have the same name.
         """
         check(
             not isinstance(tables, TableConfig | str | Mapping),
