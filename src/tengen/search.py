@@ -29,11 +29,11 @@ __all__ = [
 MAX_SIMULATIONS = 1 << 24
 """Maximum number of simulations per search, the same as in the C++ core."""
 
-# Maximum of all real-valued settings, far below the maximum of float32.
+# Maximum of all real-valued settings, far below float32's overflow.
 _MOST = 1e6
 # Search policies whose self-play and matches run in a dedicated worker.
 _OWN_WORKER = ("minigo",)
-# Settings that only self-play uses, because players in matches do not explore.
+# Exploration settings, which only self-play uses.
 _EXPLORING = (
     "noise_alpha_total",
     "noise_weight",
@@ -217,7 +217,7 @@ class SearchConfig:
         )
 
     def check_single(self) -> None:
-        """Checks that ``policy`` can be used outside self-play and matches.
+        """Checks that ``policy`` supports searches outside self-play and matches.
 
         Raises:
             UsageError: ``policy`` is only for self-play and matches.
@@ -299,10 +299,10 @@ PlayPrecision = Literal["run", "fp32", "bf16", "int8"]
 
 @dataclass(frozen=True, kw_only=True)
 class PlayConfig:
-    """Settings with which a trained model plays, except the number of simulations.
+    """Settings for play with a trained model, except the number of simulations.
 
-    The defaults equal the behaviour before these settings existed, so that old runs and
-    models play as before. Recipes choose stronger settings.
+    With the defaults, runs and models from before these settings existed play as they
+    did then. Recipes choose stronger settings.
     """
 
     search: SearchConfig = field(default_factory=SearchConfig)
@@ -382,7 +382,7 @@ class Level:
     """One level of playing strength of a model.
 
     A strong level searches and plays the best move found. A weak level samples its move
-    from the network's policy; a higher temperature makes the moves more uniform.
+    from the network's policy; the higher the temperature, the more random the moves.
     """
 
     simulations: int = bounded(1, 1, MAX_SIMULATIONS)

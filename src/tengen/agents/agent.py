@@ -40,7 +40,7 @@ class Agent(OpenConfig, package="tengen.agents"):
         """Returns ``agent``, after checking that it is an instance of this class.
 
         Raises:
-            UsageError: ``agent`` is of another class, so its runs do not have the role.
+            UsageError: ``agent`` is of another class, whose runs do not have the role.
         """
         if not isinstance(agent, cls):
             raise UsageError(
@@ -51,7 +51,7 @@ class Agent(OpenConfig, package="tengen.agents"):
 
     @classmethod
     def refusal(cls, task: str) -> str:
-        """Returns why an agent of this class cannot train on ``task``; empty if it can.
+        """Returns the reason why this class cannot train on ``task``; empty if it can.
 
         Raises:
             UsageError: The task is unknown, or a package that the task needs is
@@ -75,7 +75,7 @@ class Agent(OpenConfig, package="tengen.agents"):
         store: ExperienceConfig,
         learner: LearnerConfig,
     ) -> None:
-        """Checks the settings that depend on the task. Creates the game or environment.
+        """Checks the settings against the task, whose game or environment it creates.
 
         Raises:
             UsageError: A setting does not fit the task.

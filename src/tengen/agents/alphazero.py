@@ -1,4 +1,4 @@
-"""AlphaZero: a network learns from self-play games that a tree search plays with it.
+"""AlphaZero: a network learns from self-play games, whose moves tree search chooses.
 
 Source: Silver et al. 2018, "A general reinforcement learning algorithm that masters
 chess, shogi, and Go through self-play". The methods of KataGo and Gumbel AlphaZero are
@@ -47,7 +47,7 @@ _PLIES_GAMES = 4
 
 @dataclass(frozen=True, kw_only=True)
 class AlphaZero(Agent):
-    """AlphaZero; see the module docstring."""
+    """Settings of AlphaZero, including those of self-play, gate and ratings."""
 
     kind: Literal["alphazero"] = "alphazero"
     """The agent's name, as in ``--agent``."""
@@ -57,17 +57,17 @@ class AlphaZero(Agent):
     """Settings of self-play for the first model, whose weights are random; None: the
     same as for later models."""
     iterations: int = bounded(0, 0, 1_000_000)
-    """Number of models after the initial model at which training ends, even if budget
-    remains; 0: only the budget ends training."""
+    """Training ends after this many models, not counting the initial model, even if
+    budget remains; 0: only the budget ends training."""
     loss: AlphaZeroLossConfig = field(default_factory=AlphaZeroLossConfig)
     """The losses and their weights."""
     stages: tuple[NetStage, ...] = ()
     """Larger networks that the run's network grows into, in order; empty: the network
     never grows."""
     learn_from: str = ""
-    """Another RUN from whose games this run learns while they are played. This run then
-    has no self-play, but trains its own network, so several networks can learn from the
-    games of one run. Empty: the run learns from its own games."""
+    """Another RUN whose games this run learns from, while the other run plays them.
+    This run then has no self-play of its own, so several networks can learn from one
+    run's games. Empty: the run learns from its own games."""
     book: str = ""
     """FILE of an opening book, created with ``tengen book``, for self-play
     (``actor.book_share``), ratings and gates (``rating.book``, ``gate.book``). The run
@@ -100,7 +100,7 @@ class AlphaZero(Agent):
     def check(
         self, net: NetConfig, store: ExperienceConfig, learner: LearnerConfig
     ) -> None:
-        """See ``Agent.check``; checks too that the store can provide a batch."""
+        """See ``Agent.check``; also checks that the store can provide a batch."""
         _check_store(store, learner.batch_size)
         self._check_book()
         check(
@@ -186,7 +186,7 @@ class AlphaZero(Agent):
             variety: The board sizes and rules of the games to train on.
 
         Raises:
-            UsageError: Some boards are smaller, and the network does not mask cells.
+            UsageError: Some boards do not fill the planes, and the network has no mask.
         """
         beyond = [
             name
@@ -277,7 +277,7 @@ class AlphaZero(Agent):
         return (net, *(net.grown(stage.net) for stage in self.stages))
 
     def growing_from(self, net: NetConfig) -> Self:
-        """Returns a copy of the agent without stages into which ``net`` cannot grow."""
+        """Returns a copy of the agent with only the stages ``net`` can grow into."""
         return dataclasses.replace(self, stages=growing_stages(self.stages, net))
 
     def _check_book(self) -> None:
@@ -300,7 +300,7 @@ def _check_store(store: ExperienceConfig, batch_size: int) -> None:
     """Checks that ``store`` is for games and can provide a batch.
 
     Raises:
-        UsageError: The store is of another kind, or cannot provide ``batch_size`` rows.
+        UsageError: The store is not for games, or cannot provide ``batch_size`` rows.
     """
     check(
         isinstance(store, WindowConfig | GenerationsConfig),

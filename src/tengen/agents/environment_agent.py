@@ -104,8 +104,8 @@ class EnvironmentAgent(Agent):
     def acting_to_score(self, spec: EnvSpec) -> Acting:
         """Returns how the agent chooses actions in evaluation episodes.
 
-        If the environment has an evaluation protocol, the agent acts as in published
-        results.
+        If the environment has an evaluation protocol, agents act as in published
+        results. The default is greedy.
         """
         return Acting()
 
@@ -119,11 +119,11 @@ class EnvironmentAgent(Agent):
         return {"sees_last_step": LAST_REWARD in signature.inputs}
 
     def own_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
-        """Returns the stored columns that ``act`` adds to the columns of a step."""
+        """Returns the specs of the columns that ``act`` adds to each stored step."""
         return {}
 
     def priority_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
-        """Returns the columns that ``act`` adds only for ``priorities``, not stored."""
+        """Returns the specs of columns of ``act`` for ``priorities``, not stored."""
         return {}
 
     def priorities(self, steps: Arrays) -> NDArray[np.float64]:
@@ -168,7 +168,7 @@ class EnvironmentAgent(Agent):
         """Returns the default settings of the agent's learner."""
         raise NotImplementedError(f"{type(self).__name__} must have a learner")
 
-    # Methods that use these definitions.
+    # Methods that call the methods above.
 
     @staticmethod
     def of_model(kind: str, signature: Signature, where: object) -> EnvironmentAgent:
@@ -204,8 +204,8 @@ class EnvironmentAgent(Agent):
     ) -> None:
         """See ``Agent.check``; checks that the table has space for a turn's items.
 
-        If actor and learner work in turns, a full table would block both, even if only
-        the items of an incomplete batch are left in it.
+        A smaller table could deadlock an actor and a learner that work in turns: the
+        actor waits for space, and the learner for the rest of a batch.
         """
         if not isinstance(store, ReplayConfig):
             rule = f"must be table with agent {self.kind}; leave it out"
@@ -271,7 +271,7 @@ class EnvironmentAgent(Agent):
         return actor.num_envs * self.turn_blocks(layout) * items_of_block
 
     def _least_ahead(self, store: ReplayConfig, learner: LearnerConfig) -> int:
-        """Returns the minimum of ``max_ahead``: the new items of a batch and a turn."""
+        """Returns the minimum ``max_ahead``: a turn's items plus a batch's inserts."""
         per_batch = learner.batch_size / store.samples_per_item
         return math.ceil(per_batch) + self._items_of_turn()
 
@@ -297,7 +297,7 @@ class EnvironmentAgent(Agent):
         )
 
     def first_priorities(self, actions: ActionSpec) -> FirstPriorities | None:
-        """Returns how to compute priorities of new items; None: the recent maximum."""
+        """Returns the rule for new items' priorities; None: the recent maximum."""
         tensors = self.priority_tensors(actions)
         return FirstPriorities(tuple(tensors), self.priorities) if tensors else None
 

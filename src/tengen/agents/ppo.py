@@ -57,7 +57,7 @@ _LAG_BATCHES = 25
 
 @dataclass(frozen=True, kw_only=True)
 class Ppo(PolicyAgent):
-    """PPO; see the module docstring."""
+    """Settings of PPO; the module docstring gives the sources and the differences."""
 
     kind: Literal["ppo"] = "ppo"
     """The agent's name, as in ``--agent``."""
@@ -89,10 +89,10 @@ class Ppo(PolicyAgent):
     baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
     """Weight of the baseline loss relative to the policy loss, at least 0."""
     entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
-    """Weight of the entropy bonus, at least 0. A larger weight explores more."""
+    """Weight of the entropy bonus, at least 0. Raising it increases exploration."""
     uses_vtrace: bool = True
-    """Whether V-trace corrects advantages and returns for policy lag. If not, they are
-    those of the acting policy."""
+    """Whether V-trace corrects advantages and returns for policy lag. If not, they
+    estimate the value of the acting policy, not of the newest policy."""
     max_lag: int | None = bounded(None, 0, None, "use 1000")
     """Maximum policy lag of an unroll in optimizer steps, at least 0. The learner skips
     unrolls of older policies. None: the number of optimizer steps on 25 batches."""
@@ -123,7 +123,7 @@ class Ppo(PolicyAgent):
         return ReplayConfig(sampler="fifo", max_items=32)
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
-        """See ``EnvironmentAgent.default_learner``: a batch has one turn's unrolls."""
+        """Returns settings for batches with one turn's unrolls."""
         return LearnerConfig(
             batch_size=16,
             num_shards=1,
@@ -319,8 +319,8 @@ def _transitions(
     Returns the past images before each transition as states ``[rows, ...]``.
     """
     is_live = columns["is_reset"].flatten() == 0
-    # If all rows of all learners are reset steps, use them, because an optimizer step
-    # needs rows. Reset steps have no loss.
+    # If all rows of all learners are reset steps, keep this learner's rows, because an
+    # optimizer step needs a non-empty minibatch. Reset steps have no loss.
     is_live |= not group.gather([float(is_live.any())]).any()
     inputs, state = network_inputs(net, columns)
     is_first = first_steps(columns["is_reset"].transpose(0, 1))

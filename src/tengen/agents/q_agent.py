@@ -1,4 +1,4 @@
-"""``QAgent``, the base class of epsilon-greedy agents, which learn action values."""
+"""``QAgent``, the base class of epsilon-greedy agents that learn Q values."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class QAgent(EnvironmentAgent):
     """Probability of a random action in the copy that explores most, in [0, 1]."""
     epsilon_power: float = bounded(7.0, 0, None, "raise it")
     """Spread of exploration over the copies, at least 0: the copy that explores least
-    has probability ``epsilon ** (1 + epsilon_power)``. 0: the same for all copies."""
+    has probability ``epsilon ** (1 + epsilon_power)``. 0: the same in all copies."""
     num_steps: int = bounded(3, 1, 1_000)
     """Number n of rewards in an n-step target before it bootstraps, 1 to 1,000. A
     larger n propagates rewards faster, but depends more on old policies."""
@@ -124,7 +124,7 @@ class QAgent(EnvironmentAgent):
         return Acting(mode="epsilon" if spec.protocol else "greedy")
 
     def values_of(self, outputs: Arrays) -> NDArray[np.float32]:
-        """Returns the Q values ``[N, A]``, computed from a network's outputs."""
+        """Returns the Q values ``[N, A]`` of N rows of network outputs."""
         if not self.is_duelling:
             return outputs["q"]
         advantage = outputs["advantage"]
@@ -217,7 +217,7 @@ def acting_errors(
     """Returns the TD errors of the actor's Q values, ``[B, T - 1]``; 0 at reset steps.
 
     The formulas must match those of the learner (``tengen.losses.n_step_targets`` and
-    ``td_errors``). The acting network serves as both online and target network.
+    ``td_errors``). The acting network serves as both the online and the target network.
 
     Source: Horgan et al. 2018, "Distributed Prioritized Experience Replay"
     (arXiv:1803.00933), section 3; Espeholt et al. 2020, "SEED RL" (arXiv:1910.06591),
@@ -237,7 +237,7 @@ def acting_errors(
         reached = _signed_parabolic(reached, rescaling_epsilon)
     is_live = steps["is_reset"][:, :-1] == 0
     goes_on = discount * (steps["terminated"][:, :-1] == 0)
-    # Before a reset step, and at the end, the target bootstraps from the next Q value.
+    # Before a reset step, and at the item's end, bootstrap from the next Q value.
     is_cut = np.ones_like(is_live)
     is_cut[:, :-1] = ~is_live[:, 1:]
     follows = reached

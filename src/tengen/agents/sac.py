@@ -7,9 +7,9 @@ Christodoulou 2019, "Soft Actor-Critic for Discrete Action Settings" (arXiv:1910
 Differs from the papers: one optimizer updates actor, critics and temperature together,
 so the actor's gradient uses the critics from before the step; initial actions are
 sampled from the initial policy, which is broad, not uniformly; actors use models that
-are some steps old; a truncated episode bootstraps. For discrete actions the target
-entropy is half of the maximum entropy. The paper uses 0.98 of the maximum, which keeps
-a policy over few actions almost uniform.
+lag some optimizer steps behind; targets bootstrap at a truncation. For discrete actions
+the target entropy is half of the maximum entropy. The paper uses 0.98 of the maximum,
+which keeps a policy over few actions almost uniform.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ __all__ = ["Sac", "SacUpdate"]
 
 @dataclass(frozen=True, kw_only=True)
 class Sac(EnvironmentAgent):
-    """SAC; see the module docstring.
+    """Settings of SAC; the module docstring gives the sources and the differences.
 
     The network outputs ``policy``. For continuous actions it contains the means before
     tanh, then the logarithms of the standard deviations; for discrete actions, logits.
@@ -189,10 +189,10 @@ class SacUpdate(Update):
         self._agent = agent
         self._actions = actions
         self.critics = Critics(net, agent.num_critics, actions)
-        # In evaluation mode critics do not update the statistics copied from the actor.
+        # In evaluation mode, observation statistics stay as copied from the actor.
         self.critics.eval()
         self.target = copy.deepcopy(self.critics).requires_grad_(False)
-        # Listed once, because listing the weights takes as long as updating them.
+        # Cache the lists, because listing the weights takes as long as updating them.
         self._target_weights: list[torch.Tensor] = list(self.target.parameters())
         self._critic_weights: list[torch.Tensor] = list(self.critics.parameters())
         self.log_temperature = torch.nn.Parameter(
@@ -330,7 +330,7 @@ class _Drawn:
     """Actions of the policy for a batch of inputs, with their log-probabilities."""
 
     action: Tensor | None
-    """Sampled actions ``[B, K]`` in [-1, 1]; None if discrete, as losses use all."""
+    """Sampled actions ``[B, K]`` in [-1, 1]; None if discrete."""
     log_policy: Tensor
     """``[B]`` log-density of ``action``; if discrete, ``[B, A]`` log-probabilities."""
     entropy: Tensor

@@ -1,4 +1,4 @@
-"""Stages of a self-play run, which define when and into what the network grows.
+"""Stages of a self-play run: when its network grows, and to which size.
 
 The run's config defines the stages. The start of a stage depends on the total budget of
 all calls of ``tengen train`` on the run so far, because budgets of future calls are
@@ -35,8 +35,8 @@ class NetStage:
     """A larger network, into which the run's network grows at a given point of the run.
 
     The stage begins at the first learner turn after its point, when all earlier stages
-    have begun. The checkpoint records that the stage has begun, so that a network never
-    shrinks and never grows twice for one stage.
+    have begun. The checkpoint records that the stage has begun, so that a resumed run
+    never shrinks its network or begins a stage twice.
 
     The point is a number of games, or of core-minutes: the CPU time of the run's
     processes in all calls of ``tengen train``. A call with a budget in games ignores
@@ -45,8 +45,8 @@ class NetStage:
     """
 
     net: NetConfig
-    """The network of the stage, no smaller than that of the previous stage. Only the
-    size of its trunk is used; other settings are those of the run's initial network."""
+    """The network of the stage, at least as large as the previous stage's network. Only
+    its trunk's size is used; the initial network defines the other settings."""
     share: float = bounded(
         0.5, 0, 1, "0.4 begins it early enough", above=True, below=True
     )

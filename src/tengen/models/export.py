@@ -23,7 +23,7 @@ from tengen.run import publish_file
 from tengen.tensors import Signature
 
 if TYPE_CHECKING:
-    # At run time, only the functions that export import onnx.
+    # At run time, only the functions that need onnx import it.
     import onnx
 
 __all__ = ["ModelExporter", "OnnxTemplate", "architecture_hash"]
@@ -89,8 +89,8 @@ class OnnxTemplate:
             names: The names of all of the network's tensors.
 
         Raises:
-            RunError: The graph has a tensor that the network lacks, which ``patch``
-                could not replace.
+            RunError: The graph has a tensor that the network lacks, so ``patch`` could
+                not replace it.
         """
         import onnx
 
@@ -225,7 +225,7 @@ def _traced(signature: Signature, config: NetConfig) -> OnnxTemplate:
     from tengen.models.trace import trace
     from tengen.nets import InferenceHead
 
-    # Initialising the weights must not change the learner's random number generator.
+    # Building the network must not advance the learner's random number generator.
     with torch.random.fork_rng(devices=[]):
         net = config.build(signature)
     head = InferenceHead(net, outputs=tuple(signature.outputs))

@@ -64,19 +64,19 @@ class ModelOrigin:
     num_rows: int | None = None
     """Number of training rows in the run at the checkpoint; None for environments."""
     window_rows: int | None = None
-    """Number of rows in the learner's window at that time; None for environments."""
+    """Rows in the learner's window at the checkpoint; None for environments."""
     pass_generation: int | None = None
     """The newest generation in the training data: the number of the model that finished
-    its games, or negative for imported games. None without passes over generations."""
+    its games, negative for imported games; None without passes over generations."""
     pass_games: int | None = None
     """Games of ``pass_generation`` when the pass over it began; None without passes."""
     learned_from_at: float | None = None
-    """UNIX time in seconds of the first learner step after the previous model; None up
-    to schema 4."""
+    """UNIX time in seconds of the first learner step after the previous model; None in
+    models up to schema 4."""
     learned_to_at: float | None = None
-    """UNIX time in seconds of the last learner step; None up to schema 4."""
+    """UNIX time in seconds of the last learner step; None in models up to schema 4."""
     learn_from: str = ""
-    """The run whose games are the training data; empty if it is ``run``."""
+    """The run whose games are the training data; empty if ``run`` played them."""
     initial_model: str = ""
     """The model from whose weights the run started; empty for random weights."""
 
@@ -104,7 +104,7 @@ class ModelMeta:
     origin: ModelOrigin | None = None
     """The run and training data; None in schema 1, and for models without a run."""
     made_at: float | None = None
-    """UNIX time of the export, in seconds; None up to schema 4."""
+    """UNIX time of the export, in seconds; None in models up to schema 4."""
     play: PlayConfig | None = None
     """Settings of the search in play; None in older models, and for environments."""
     sha256: dict[str, str]
@@ -187,7 +187,7 @@ def read_weights(directory: Path) -> dict[str, NDArray[np.generic]]:
 
 
 def differences(found: Signature, wanted: Signature) -> str:
-    """Describes how ``found`` differs from ``wanted``; empty if it is compatible.
+    """Returns how ``found`` differs from ``wanted``; empty if they are compatible.
 
     A compatible signature may have additional outputs, and any recurrent state.
     """
@@ -201,7 +201,7 @@ def differences(found: Signature, wanted: Signature) -> str:
 
 
 def _described(signature: Signature) -> dict[str, Any]:
-    """Returns a signature's properties to compare: board fields, or named tensors."""
+    """Returns what ``differences`` compares: the board's fields, or the tensors."""
     if signature.board is not None:
         return dict(to_dict(signature.board))
     tensors = {**signature.inputs, **signature.outputs}

@@ -1,8 +1,8 @@
 """Rules that translate the torch operations of tengen's networks to ONNX.
 
-The rules preserve tensor names, fold no constants, and take milliseconds, while torch's
-exporter takes seconds and needs another package. If a network calls a function without
-a rule, ``tengen.models.trace`` uses torch's exporter.
+The rules keep tensor names, fold no constants and take milliseconds. torch's exporter
+takes seconds and needs the package onnxscript. If a network calls a function without a
+rule, ``tengen.models.trace`` uses torch's exporter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TO_END = 2**63 - 1
 
 
 class NoRuleError(RunError):
-    """An operation or its arguments have no rule for the translation to ONNX."""
+    """Raised if an operation, or one of its arguments, has no rule for ONNX."""
 
 
 class Value(str):
@@ -56,11 +56,11 @@ class GraphBuilder:
         return output
 
     def constant(self, array: NDArray[np.generic]) -> Value:
-        """Adds a constant node; only weights are initializers of the graph."""
+        """Adds a constant node and returns its output; weights are initializers."""
         return self.emit("Constant", value=onnx.numpy_helper.from_array(array))
 
     def axes(self, *axes: int) -> Value:
-        """Adds a constant tensor of axis numbers, ``[len(axes)]`` int64."""
+        """Adds a constant with axis numbers, ``[len(axes)]`` int64, and returns it."""
         return self.constant(np.array(axes, np.int64))
 
     def tensor(self, operand: Value | float, kind: np.dtype[Any]) -> Value:
@@ -315,4 +315,4 @@ RULES: dict[str, Rule] = {
     "transpose": _transpose,
     "unsqueeze": _unsqueeze,
 }
-"""Rules by the name of the torch function or tensor method, with its arguments."""
+"""Rules by name of the torch function or tensor method; they take its arguments."""

@@ -1,4 +1,4 @@
-"""Finds models by name: of a run, in a directory, bundled, or in a KataGo file."""
+"""Finds a model by name: of a run, in a directory, bundled, or in a KataGo file."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ MAX_CHANNELS = 2048
 MAX_UNITS = 16_384
 
 MAX_UINT8 = 255.0
-"""Maximum of uint8, by which networks divide pixels."""
+"""Maximum of uint8, the divisor of uint8 pixels."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ def check_no_board(config: NetConfig, wanted: Signature) -> None:
 
 
 def check_images(config: NetConfig, wanted: Signature) -> dict[str, Image]:
-    """Returns the image inputs of ``wanted``, after checking that there are any.
+    """Returns the image inputs of ``wanted``, after checking that it has some.
 
     Raises:
         UsageError: No input is an image, or the task is a board game.

@@ -34,8 +34,8 @@ class ResNetConfig(NetConfig):
     """Number of channels of the trunk, a multiple of 4, at least 8. A network with more
     channels is stronger and slower."""
     pool_every: int = bounded(3, 2, hint="use 3")
-    """One in ``pool_every`` blocks has global pooling, so that its output depends on
-    the complete board; at least 2."""
+    """One in every ``pool_every`` blocks has global pooling, so that its output depends
+    on the complete board; at least 2."""
     head_channels: int = bounded(32, 1, _MAX_CHANNELS, "use 32")
     """Number of channels in each of the policy and value heads, at least 1."""
     auxiliary: bool = False
@@ -48,7 +48,7 @@ class ResNetConfig(NetConfig):
     ``agent.actor.lead_share`` is above 0."""
     mixed_sizes: bool = False
     """Whether a batch may contain boards of several sizes. If not, every board must
-    fill its planes, and the network needs no mask."""
+    fill its planes."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.

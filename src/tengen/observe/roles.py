@@ -1,4 +1,4 @@
-"""Lists a run's standalone role processes, and judges whether they keep pace."""
+"""Lists a run's standalone role processes, and finds the one that limits the run."""
 
 from __future__ import annotations
 
@@ -150,8 +150,8 @@ class RoleProcesses:
 def read_roles(run: RunDirectory, processes: RoleProcesses) -> list[dict[str, Any]]:
     """Returns a run's standalone role processes as JSON values.
 
-    Keys: ``role``; ``process``, ``PID on HOST`` or None if the run needs the role and
-    no process has it; ``writer``, the writer of self-play or one of several inference
+    Keys: ``role``; ``process``, ``PID on HOST``, or None if the run needs the role and
+    no process runs it; ``writer``, the self-play writer, or one of several inference
     servers; ``state``; and ``age_s``, the age of the state in seconds. Empty if no role
     has run standalone, or if ``tengen train`` is running.
     """
@@ -213,8 +213,8 @@ def ratio(
         config: The run's config, as in ``run.json``.
         now_s: The current time, UNIX seconds.
         suppliers: The roles that supply the learner, in the order in which rows pass
-            them, with the share of time that each is busy, or None if no process has
-            the role.
+            them, with the share of time that each role is busy, or None if no process
+            runs it.
     """
     if learner.learned_s is None:
         return None
@@ -238,7 +238,7 @@ def role_holders(run: RunDirectory, role: str) -> dict[str, str | None]:
         }
     mirrors = {one.index: one.process for one in read_mirrors(run) if one.role == role}
     if role != "selfplay":
-        # Of several actors, the first represents the role.
+        # If there are several actors, the first one represents the role.
         holder = run.lock_holder(role) or run.lock_holder(f"{role}-0")
         holder = mirrors.get(0, holder)
         return {} if holder is None else {holder: None}
@@ -357,7 +357,7 @@ _DID = (
 
 
 def _uses(turn: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-    """Returns, as text, how often the learner used each row and the limit, if known."""
+    """Returns how often the learner used each row, as text; empty if unknown."""
     num_rows = turn.get("table", {}).get("num_rows")
     wanted = config.get("store", {}).get("limiter", {}).get("samples_per_row")
     if not num_rows or wanted is None:

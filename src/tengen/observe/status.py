@@ -1,4 +1,4 @@
-"""``tengen status`` and ``tengen stop``, which use only the run directory."""
+"""``tengen status`` and ``tengen stop``, which only access the run directory."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ HOST_STATUS = "host_status.json"
 from the run's host."""
 
 _LITTLE_BYTES = 1e9
-# The gate evaluates one candidate while the next may be new. If there are more
-# candidates, the gate will skip some.
+# One candidate may be in evaluation and one may be new. If there are more, the gate is
+# too slow and will skip some.
 _MANY_CANDIDATES = 3
 
 
@@ -63,7 +63,7 @@ def status(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def stop(args: argparse.Namespace) -> dict[str, Any]:
-    """Requests that a run's roles save their work and end; returns immediately.
+    """Asks a run's roles to save their work and end; returns without waiting.
 
     Raises:
         UsageError: The run does not exist.
@@ -168,7 +168,7 @@ def _role(role: dict[str, Any]) -> str:
 
 
 def _unfinished(run: RunDirectory) -> list[str]:
-    """Returns the names of writers with unfinished games that no process continues."""
+    """Returns the names of writers whose unfinished games no process continues."""
     writers = {
         path.parent.parent for path in find_files(run.experience, "*/*/*.journal")
     }

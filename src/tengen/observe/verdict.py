@@ -1,12 +1,12 @@
 """Pure functions that name a run's bottleneck and give advice, based on its reports.
 
-If roles work in turns, their shares of the time show the bottleneck. If all roles of a
-game work concurrently, the learner's busy share shows it, because the learner may use
-each row only ``store.limiter.samples_per_row`` times and then waits for new rows. In
-environments each stage waits for slower stages: actors wait for inference results if
-inference is slow, and for space in the table if the learner is slow; inference waits
-for rows and the learner for items if actors are slow. So the stage that waits least is
-the bottleneck.
+If roles work in turns, the role with the largest share of the time is the bottleneck.
+If the roles of a game work concurrently, the learner's busy share decides: the learner
+may use each row only ``store.limiter.samples_per_row`` times, so it waits if self-play
+is slower. In environments each stage waits for slower stages: actors wait for inference
+results if inference is slow, and for space in the table if the learner is slow;
+inference waits for rows and the learner for items if actors are slow. So the stage that
+waits least is the bottleneck.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ __all__ = [
 # Share of the time above which a stage other than playing may be the bottleneck.
 _MUCH = 0.5
 _SOME = 0.25
-# Minimum share of the time at which stages besides playing and learning are shown.
+# Stages other than playing and learning are shown from this share of the time on.
 _SHOWN = 0.05
-# A stage that is busy for more than this share of its time is at its limit.
+# A stage that is busy for more than this share of its time is saturated.
 _FULL = 0.85
 # If roles work concurrently, a role busy for more than ``_BEHIND`` of the time delays
 # other roles, and a role busy for less than ``_WAITS`` waits for other roles.
 _BEHIND = 0.9
 _WAITS = 0.5
-# A batch fill below this share means that some slots have no game left to play.
+# Below this batch fill, some slots have no game left to play.
 _HALF_EMPTY = 0.6
 # Maximum number of waiting processes that a verdict names.
 _NAMED = 4
 
 _WORDS = {"selfplay": ("self-play", "trees"), "actor": ("acting", "steps")}
-"""Names of a role's activity and of its work besides network evaluation, by role."""
+"""Names of a role's activity and of its work other than network evaluation."""
 
 ADVICE = {
     "selfplay": {
@@ -96,7 +96,7 @@ ADVICE = {
         ),
     },
 }
-"""Advice by acting role and bottleneck; ``{lighter}`` stands for the result of
+"""Advice by acting role and bottleneck; ``{lighter}`` is replaced with the result of
 ``lighter_learning``."""
 
 AT_ONCE_ADVICE: dict[str, dict[str, str]] = {
@@ -155,8 +155,8 @@ LIGHTER = {
         "store.max_items with it"
     ),
 }
-"""Advice that reduces the learner's work, by setting. The last advice applies if no
-setting is above 1."""
+"""Advice that reduces the learner's work, by the setting to lower. The first setting
+above 1 is chosen; if there is none, the last advice applies."""
 
 ALONE_ADVICE = {
     "selfplay": {
@@ -183,7 +183,7 @@ ALONE_ADVICE = {
         "even": "actors and learner go together",
     },
 }
-"""Advice for standalone roles, with keys as in ``AT_ONCE_ADVICE``."""
+"""Advice for standalone roles, by acting role and bottleneck."""
 
 _OF_STAGES = {"export": "publishing", "gate": "gate"}
 _BUSY_WORDS = {
@@ -203,8 +203,8 @@ def verdict(
     Args:
         role: The acting role, ``selfplay`` or ``actor``.
         played: The report of the acting role's last turn.
-        shares: The share of the last generation's time by role, in [0, 1]; the rest is
-            publishing.
+        shares: The share of the last generation's time by role, in [0, 1]; the
+            remaining share is publishing.
         lighter: The result of ``lighter_learning``, in environments.
     """
     playing = shares.get(role, 0.0)
@@ -256,7 +256,7 @@ def environment_verdict(
     Args:
         played: The actors' last report.
         busy: As for ``at_once_verdict``.
-        inference: The share of the time that inference evaluates; None before its first
+        inference: The share of the time that inference is busy; None before its first
             report.
         lighter: The result of ``lighter_learning``.
     """

@@ -55,7 +55,7 @@ _MAX_FRAMES = 1_000_000_000_000
 
 @dataclass(kw_only=True)
 class Call:
-    """A ``tengen train`` call; for the arguments see ``train_task``.
+    """The arguments of a ``tengen train`` call; ``train_task`` describes them.
 
     Raises:
         UsageError: A number is out of range, or the launcher does not support that
@@ -78,7 +78,7 @@ class Call:
     known: RunConfig | None = field(init=False, default=None)
     """The run's config before this call; None for a new run."""
     told: list[str] = field(init=False, default_factory=list)
-    """Messages that the user receives after the config is written."""
+    """Messages to show to the user once the config has been written."""
     _book: bytes | None = field(init=False, default=None)
     _fits_generations: bool = field(init=False, default=False)
 
@@ -152,12 +152,12 @@ class Call:
         kept = read_config(run)
         agent, recipe = self.agent, self.recipe
         if agent is None:
-            # The user need not repeat the agent to resume a run.
+            # To resume a run, the user need not repeat the agent.
             recipe = recipe or recipe_of(kept, self.task)
             agent = kept.agent.kind if kept.task == self.task else None
         fresh = make_config(self.task, agent, recipe)
         known = with_asked_generations(run, kept)
-        # If the user sets stages, the recipe's stages are not added.
+        # Add the recipe's stages only if the user sets none.
         grown = known
         if not sets(self.settings, "agent.stages"):
             grown = grows_by_recipe(run, known, fresh)
@@ -180,10 +180,10 @@ class Call:
         return config
 
     def check_budget(self, config: RunConfig) -> None:
-        """Checks that the unit of the budget, games or frames, fits the kind of run.
+        """Checks that a budget in games or frames fits the kind of task.
 
         Raises:
-            UsageError: The unit of the budget does not fit the kind of run.
+            UsageError: The budget has games for an environment, or frames for a game.
         """
         schedule = config.schedule
         counts_games = not schedule.counts_frames
@@ -252,7 +252,7 @@ class Call:
         )
         run.write_code()
         run.clear_stop()
-        # Record the call even if it only writes the config, for standalone roles.
+        # Standalone roles need the record even if this call only writes the config.
         num_models = config.schedule.num_models
         if num_models or has_calls(run):
             note_call(run, to_dict(config), trains=not self.only_makes)
@@ -330,7 +330,7 @@ class Call:
         if not launcher.package:
             room = check_room(config, run, at_once=not launcher.takes_turns)
             self.told.extend([room] if room else [])
-        # If the run is training, its ports are in use, which its lock reports later.
+        # If the run is training, it uses its ports itself; taking its lock fails later.
         if run.is_new or run.lock_holder("train") is None:
             check_doors(self.launch, config)
         return config
@@ -350,7 +350,7 @@ def check_typed_cluster(
         source: The run, for the message.
 
     Raises:
-        UsageError: The config has such a setting, and this call does not set it.
+        UsageError: The config has a setting of this kind that the call does not set.
     """
     for name in ("launch.address", "launch.runtime_env"):
         kept = getattr(known.launch, name.removeprefix("launch."))
@@ -365,10 +365,10 @@ def check_typed_cluster(
 def launch_for(config: RunConfig, *, has_actors: bool = False) -> str:
     """Returns the default launcher of a run.
 
-    This is ``local`` if acting uses a GPU, because the learner can then work
-    concurrently; if the number of actors is given or above 1, because actors are
-    concurrent processes; or if ``launch.listen`` is set, because other machines can
-    only join while all roles run. Otherwise it is ``inline``.
+    The default is ``local`` if acting uses a GPU, because acting and learning can then
+    overlap; if the number of actors is given or above 1, because actors are separate
+    processes; or if ``launch.listen`` is set, because other machines can only join
+    while all roles run. Otherwise it is ``inline``.
 
     Args:
         config: The run's config.

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def recipes(args: argparse.Namespace) -> dict[str, Any]:
-    """Lists the recipes, or the fields of one task's config with their docstrings.
+    """Prints and returns the recipes, a task's config fields, or OpenSpiel's games.
 
     Raises:
         UsageError: The task or the recipe is unknown, or arguments conflict.

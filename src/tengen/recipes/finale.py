@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 _FIRST_GAMES = 8
-"""Number of games that are timed to determine the length of the match."""
+"""Number of games that are timed to choose the number of games of the match."""
 _MATCH_SHARE = 0.2
 """The maximum duration of the match, as a share of a call's minutes."""
 
@@ -67,11 +67,11 @@ def final_match(
 ) -> MatchReport | None:
     """Plays the newest model against a fixed opponent and publishes the match.
 
-    Blocks. Writes the result to ``RUN/eval/final-<n>.json``, from which the model is
-    rated, and the games to ``RUN/games/final-<n>.jsonl``. Colours alternate, and every
-    pair of games has its own opening. If the budget is in minutes, the match is limited
-    to about a fifth of them, estimated from the speed of the first eight games, which
-    are always played.
+    Blocks. Writes the result, which counts for the model's rating, to
+    ``RUN/eval/final-<n>.json`` and the games to ``RUN/games/final-<n>.jsonl``. Colours
+    alternate, and every pair of games has its own opening. If the budget is in minutes,
+    the match takes about a fifth of it at most, estimated from the first eight games,
+    which are always played.
 
     Args:
         config: The run's config.
@@ -221,7 +221,7 @@ def farewell(
         run: The run.
         reason: Why the call ended.
         journal: The call's journal.
-        unlearned: Why the call ran no optimizer step; empty if it ran some.
+        unlearned: Why the call performed no optimizer step; empty if it performed any.
 
     Raises:
         RunError: The newest model is damaged.

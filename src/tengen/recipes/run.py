@@ -75,8 +75,8 @@ def train_task(
     """Trains an agent on a task and returns the result; resumes an existing run.
 
     Blocks until the budget is spent. Ctrl-C, SIGTERM and ``tengen stop`` end the call
-    early with everything saved. A second Ctrl-C kills the roles, saved or not, and
-    raises KeyboardInterrupt, or ends the process of ``tengen train`` immediately.
+    early with everything saved. A second Ctrl-C kills the roles without saving, and
+    raises KeyboardInterrupt; the process of ``tengen train`` exits immediately.
 
     Args:
         task: A game or an environment. ``module:Class`` is imported.
@@ -87,10 +87,10 @@ def train_task(
             several actors in the run, or ``launch.listen``; otherwise ``inline``.
         actors: Number of processes that step environments; None for the run's number,
             which is 1 in a new run.
-        minutes: Wall time of this call, from its first turn of work; the recipe's if no
-            budget is given. The network grows by the CPU time of all calls of the run.
-            A new run's config is adapted to this machine's cores; if roles take turns,
-            generations get smaller if only few would fit the budget.
+        minutes: Wall time of this call, without start-up; the recipe's if no budget is
+            given. The CPU time of all calls decides when the network grows. A new run's
+            config depends on this machine's cores; if roles take turns, generations get
+            smaller if only few would fit the budget.
         games: Games of this call, in complete generations. A new run's config is then
             the same on any machine. 0 only writes the config, for roles that are
             started individually.
@@ -98,10 +98,10 @@ def train_task(
             writes the config, as with ``games``.
         out: The run directory, ``runs/TASK`` by default.
         seed: Seed of a new run.
-        threads: Number of cores to use, at most those of the machine; all by default.
-        devices: ``cpu`` or GPUs such as ``cuda:0,cuda:1``. Self-play uses all of them,
-            and the learner then uses the first. By default the run's devices, or a GPU
-            if there is one.
+        threads: Number of cores to use, at most and by default all of the machine.
+        devices: ``cpu`` or GPUs such as ``cuda:0,cuda:1``. Self-play uses all GPUs, and
+            the learner the first GPU. By default the run's devices, or a GPU if there
+            is one.
         settings: Changes to the config, as ``a.b=v``.
 
     Returns:
@@ -157,7 +157,7 @@ def train_task(
 
 @contextmanager
 def _telling(call: Call, view: View) -> Iterator[None]:
-    """Shows progress during the config checks, unless the checks finish quickly."""
+    """Shows a progress line during the config checks, unless they finish quickly."""
     is_of_game = is_game(call.task)
     # The checks create an environment to read its spaces.
     what = "checking the config" if is_of_game else "making the environment"
@@ -218,10 +218,10 @@ def _train(
         events.close()
     if stop.is_urgent:
         raise KeyboardInterrupt
-    # A live view draws its panel again when it closes, so print the messages after it.
+    # Print messages after the view has closed, because closing redraws a live panel.
     if match is not None and config.games is not None:
         view.message(match_line(match, config.games.rating, budget.minutes))
-    # Count learner steps in the checkpoint, because the last report may be missing.
+    # Read learner steps from the checkpoint, because the last report may be missing.
     unlearned = ""
     if not _has_models(run, budget) and learned_steps(run) <= steps_before:
         unlearned = why_unlearned(budget, journal, reason)
@@ -241,10 +241,10 @@ def _has_models(run: RunDirectory, budget: Budget) -> bool:
 
 
 def _leave() -> None:
-    """Ends this process immediately, in case a role hangs before it has saved.
+    """Ends this process immediately, even if a role hangs.
 
     The roles detect the end of the process, save what they can, and end within seconds.
-    If this is a user's own process, the roles are killed instead.
+    In a user's own process, kills the roles instead.
     """
     if not is_own_process():
         from tengen.launch.process import kill_stopping  # already imported if roles run
@@ -267,7 +267,7 @@ def _exit_code(reason: str, unlearned: str) -> int:
 def _made(
     run: RunDirectory, before: RunConfig | None, config: RunConfig
 ) -> dict[str, Any]:
-    """Prints the roles to start or the changed settings, and returns a report."""
+    """Prints and reports the roles to start, or the settings that have changed."""
     names = ", ".join(f"tengen {name}" for name in needed_roles(run.read_run()))
     report = {"out": str(run.path), "exit_code": 0}
     if before is None:

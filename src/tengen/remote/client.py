@@ -1,4 +1,4 @@
-"""The client with which a mirror sends requests to its run's service."""
+"""``RunClient``, which sends a mirror's requests to the run's service."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["Place", "RunClient"]
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """The slot of a mirror in its run, with the index and IDs of its process."""
+    """A mirror's slot in the run, and the IDs and counts of the mirror's process."""
 
     run: str
     """The ID of the run."""
     index: int
-    """The index of the self-play writer or actor that the mirror stands for."""
+    """The index of the self-play writer or actor whose slot the mirror has."""
     incarnation: int
     """For self-play, the lowest incarnation that this process may use."""
     events: int
@@ -93,7 +93,7 @@ class RunClient:
         )
 
     def ask(self, what: str, **fields: Any) -> dict[str, Any]:
-        """Sends a request and returns the response, whose values the caller must check.
+        """Sends a request and returns the response, which the caller must validate.
 
         Args:
             what: The name of a request that ``RunService`` handles.

@@ -1,4 +1,4 @@
-"""Downloads run.json, STOP, the status and models from a run to its mirror."""
+"""Downloads run.json, STOP, the status and models from a run's host to a mirror."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Downloads:
     Args:
         client: A client of the run's service.
         run: The mirror's folder.
-        between: Called after each chunk of a model. If it raises, the download stops
-            until the next call of ``follow``.
+        between: Called after each chunk of a model. If ``between`` raises, the next
+            call of ``follow`` resumes the download.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Downloads:
         self._is_checked = False
         self._sha256 = ""
         self._status_s = -math.inf
-        # Initially True, so that a STOP file of an earlier process is removed.
+        # Whether STOP came from the run; initially True, to remove an old STOP.
         self._is_stopped_there = True
 
     def take(self, totals: tuple[int, int] | None = None) -> int | None:

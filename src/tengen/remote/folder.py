@@ -1,4 +1,4 @@
-"""The folder of a mirror, with the record ``mirror.json`` and abandoned games."""
+"""The folder of a mirror, with ``mirror.json`` and games that the run rejects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GIVEN_UP = "given-up"
 class MirrorFolder:
     """The folder of a mirror, created if missing. Single-threaded.
 
-    Only this user can access the folder, because roles trust its content.
+    The folder is accessible only to this user, because roles trust its content.
 
     Args:
         run: The folder, as a run directory.
@@ -38,7 +38,7 @@ class MirrorFolder:
     Attributes:
         mirror: The ID of the mirror.
         run_id: The ID of the run; None until the mirror has joined the run.
-        has_place: Whether the mirror has a slot in the run and has not given it back.
+        has_place: Whether the mirror has a slot in the run that it has not given back.
     """
 
     def __init__(self, run: RunDirectory, host: str) -> None:
@@ -84,7 +84,7 @@ class MirrorFolder:
         publish_json(self._run.path / MIRROR_FILE, content)
 
     def give_up(self) -> str:
-        """Moves games that the run no longer accepts aside, and creates a new ID.
+        """Moves aside the games that the run no longer accepts, and creates a new ID.
 
         Returns:
             A message for the user that says where the games are.

@@ -1,4 +1,4 @@
-"""Checks games received from a mirror, and publishes or seals them."""
+"""Checks games that a mirror sent, and publishes or seals their segments."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def append_segment(
 ) -> int:
     """Appends a chunk to a segment, and publishes the complete segment. Blocks.
 
-    A segment is published only once, and the journals of its generation are then
-    removed. So each game counts once, even if the mirror sends it twice.
+    Idempotent: a segment is published only once, and the journals of its generation are
+    then removed, so each game counts once even if the mirror sends it twice.
 
     Args:
         folder: The writer's folder, whose lock the caller holds.
@@ -93,7 +93,7 @@ def append_segment(
 def _append(
     part: Path, whole: Prefix, piece: tuple[Prefix, bytes], copies: CopiedFiles
 ) -> int:
-    """Appends a chunk to a partial segment, which is removed if it is damaged."""
+    """Appends a chunk to a partial segment; returns the size. Removes damaged files."""
     before, data = piece
     held = copies.prefix(part)
     if before.size != held.size or before == held:
@@ -152,7 +152,7 @@ def _read_sent(path: Path, task: str) -> JournalContents | None:
     """Reads a journal that a mirror sent. Returns None if it is invalid for ``task``.
 
     Raises:
-        OSError, RunError: The journal could not be read, and so not be checked.
+        OSError, RunError: The journal could not be read, so its validity is unknown.
     """
     generation = int(path.stem)
     data = path.read_bytes()
@@ -199,8 +199,8 @@ def check_claimed(folder: Path, generation: int) -> None:
 def check_segment(part: Path, generation: int, task: str, newest: int | None) -> None:
     """Checks that a received file is a valid segment, before it is published.
 
-    Reading all columns checks that they are complete and in range. The code that
-    replays the games checks that their moves are legal.
+    Reading all columns checks that they are complete and in range. Moves are checked
+    later, by the code that replays the games.
 
     Args:
         part: The path of the received file.

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 RUN = Dialect("run", version=2)
-"""The protocol of a run's service. Its token is in ``TENGEN_RUN_TOKEN``."""
+"""The protocol of a run's service. The token is in ``TENGEN_RUN_TOKEN``."""
 
 MIRROR_ROLES = ("selfplay", "actor")
 """The roles that can work on a mirror."""
@@ -118,7 +118,7 @@ def decoded(message: Mapping[str, Any]) -> bytes:
 
 
 def log_name(role: str, index: int, events: int) -> str:
-    """Returns the file name, in the folder ``logs``, of the log of a mirror's process.
+    """Returns the name of a mirror process's log file in the folder ``logs``.
 
     Args:
         role: The role of the process.

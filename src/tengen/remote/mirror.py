@@ -10,8 +10,8 @@
 
 The role uses the folder like any run directory. The thread downloads the inputs of the
 role and uploads its outputs. During an outage, self-play continues with its current
-model until it has used all claimed generation numbers (enough for an hour), or until
-too many bytes of games wait for upload.
+model until it has used all generation numbers claimed in advance (enough for an hour),
+or until the games that wait for upload are too large.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = ["Mirror"]
 _Answer = TypeVar("_Answer")
 
 _PATIENCE_OF_RUN_S = 600.0
-"""``patience_s`` of a process that the run started; its host may be restarting."""
+"""``patience_s`` of a process that the run started, because the host may restart."""
 _CLOSE_S = 20.0
 _SENDING_S = 0.02
 
@@ -64,10 +64,10 @@ class Mirror:
         role: The role that works on the mirror, ``selfplay`` or ``actor``.
         index: The index of the actor or writer. None for this mirror's previous index,
             or a free index if there is none.
-        stop: If set, the mirror stops waiting for the run's host. The mirror sets it on
-            a permanent error, to end the role; the caller then calls ``check``.
+        stop: Ends the role and all waits for the run's host. The mirror sets the event
+            on a permanent error; the caller then calls ``check``.
         say: Called with each log message, from any thread.
-        is_vouched: Whether the run started this process as the only one with ``index``.
+        is_vouched: Whether the run started this process, the only one with ``index``.
         backlog_bytes: The maximum size of the games that wait for upload when a
             generation begins.
 
@@ -76,7 +76,7 @@ class Mirror:
         place: This process's slot in the run.
         waits_for: The reason why ``next_generation`` returned None.
         look_s: Seconds between two exchanges with the run's host.
-        retry_s: Seconds between two attempts while the run's host does not respond.
+        retry_s: Seconds between two attempts while the run's host is unreachable.
         patience_s: Seconds that ``open`` waits for the run's host.
     """
 
@@ -239,7 +239,7 @@ class Mirror:
         self._held.release()
 
     def _end(self) -> None:
-        """Reports the end to the run; gives the slot back unless a journal is open."""
+        """Reports this process's end; gives the slot back unless a journal is open."""
         keeps_place = self._games is not None and self._games.has_journals
         self._client.ask("end", keeps_place=keeps_place)
         if not keeps_place:
@@ -326,7 +326,7 @@ class Mirror:
             self._wake.clear()
 
     def _fail(self, error: TengenError) -> None:
-        """Records a permanent error, and ends the role because syncing has ended."""
+        """Records a permanent error, and ends the role, which cannot sync any more."""
         self._error = error
         self._say(str(error))
         self._stop.set()

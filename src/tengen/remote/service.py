@@ -1,4 +1,4 @@
-"""The service of a run directory, for roles on hosts that cannot access it.
+"""``RunService``, the server for roles on hosts without the run directory.
 
 ::
 
@@ -10,7 +10,7 @@
 
 The service sends a role its inputs (``run.json``, models, generation numbers) and
 receives its outputs (games, events, logs, counts), which are durable before the service
-responds. Requests are idempotent, because a mirror repeats them after an outage.
+responds. Requests are idempotent, because mirrors repeat requests after an outage.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ from tengen.transport import Message, Service
 __all__ = ["RunService"]
 
 _AWAY_S = 7200.0
-"""Seconds without a request after which a mirror loses its slot, enough for an outage
-of an hour. The service then seals the mirror's games and accepts no more of them."""
+"""Seconds without a request after which a mirror loses its slot; enough for an outage
+of an hour. The service then seals the mirror's games, and rejects further games."""
 _LOOK_S = 5.0
 _HERE_S = 6.0
 _LOOK_AGAIN_S = 0.1
@@ -304,7 +304,7 @@ class RunService:
         with self._reading:
             if time.monotonic() - self._read_s >= _LOOK_S:
                 self._read_s = time.monotonic()
-                # Ignored here, because the run's host reports status errors itself.
+                # Keep the old status on an error, which the run's host reports itself.
                 with suppress(TengenError):
                     self._report = self._status()
             return self._report

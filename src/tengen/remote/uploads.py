@@ -22,7 +22,7 @@ from tengen.run import storage_error
 __all__ = ["GameUploads", "Upload"]
 
 _KEPT = 4
-"""The number of uploaded segments kept locally, for forks and resignation."""
+"""Number of uploaded segments to keep, for forked games and resignation thresholds."""
 
 
 class Upload:

@@ -1,7 +1,7 @@
 """The run directory: the files that all processes of a run share.
 
-``RunDirectory`` defines the layout. ``publish_*`` write files and folders atomically: a
-reader sees either the old content or the new content, never a partial write.
+``RunDirectory`` defines the layout. ``publish_*`` write files and folders atomically:
+readers see the old or the new content, never a partial write.
 """
 
 from __future__ import annotations

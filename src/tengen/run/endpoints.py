@@ -1,12 +1,12 @@
-"""Endpoints, with which the processes of a run find the run's services.
+"""Endpoints: files with which processes of a run find the run's services.
 
 A service has a folder in the memory file system for processes of its host and, if the
 run's config requests one, an address for processes of other hosts.
 ``RUN/endpoints/NAME.json`` has both. The folder's name is derived from
-``RUN/endpoints/id-NUMBER``, which is random and unique to the run. A service that is
-restarted after a kill therefore finds the killed service's files, but a copy of the
-run, or another run at the same path, does not. ``RUN/endpoints/token``, which only its
-user may read, has the token that clients must send to an address.
+``RUN/endpoints/id-NUMBER``, which is random and unique to the run. So a service that is
+restarted after a kill finds the killed service's files, but a service of a copy of the
+run, or of another run at the same path, does not. ``RUN/endpoints/token``, readable
+only by the run's user, has the token that network clients must send.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """The description of one running service, for its clients."""
+    """The folder and address of one running service, for its clients."""
 
     host: str
     """The name of the service's host, for display."""
@@ -55,7 +55,7 @@ class Endpoint:
     folder: str
     """The service's folder, for processes with the same memory file system."""
     address: str
-    """``tcp://HOST:PORT``, for all other processes; empty if they have no access."""
+    """``tcp://HOST:PORT``, for all other processes; empty if network access is off."""
     fingerprint: str
     """SHA-256 of the service's certificate in hex; empty without a certificate."""
     run: str

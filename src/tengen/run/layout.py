@@ -103,7 +103,7 @@ class NumberedFolder:
 
 
 class RunDirectory:
-    """The paths and files of one run. Stateless, so any number of objects may exist.
+    """The paths and files of one run. Stateless, so a run may have several objects.
 
     Use ``create_or_resume`` to train, and ``open`` for all other purposes.
 
@@ -208,7 +208,7 @@ class RunDirectory:
             )
 
     def write_run(self, content: Mapping[str, Any]) -> None:
-        """Publishes ``run.json``: the resolved config and one-time measurements.
+        """Publishes ``run.json``, with the resolved config and one-time measurements.
 
         Args:
             content: JSON values. The key ``schema`` is added.
@@ -269,9 +269,9 @@ class RunDirectory:
     def new_incarnation(self, role: str) -> int:
         """Returns the next incarnation of ``role``, starting with 1.
 
-        Atomic, because the event file is created exclusively, so that two processes
-        never get the same number. Even if event files are lost, the number is above all
-        incarnations that wrote experience.
+        Two processes never get the same number, because the event file is created
+        exclusively. Even if event files are lost, the number is above all incarnations
+        that wrote experience.
 
         Raises:
             RunError: The event file cannot be created.
@@ -302,7 +302,7 @@ class RunDirectory:
     def forget_incarnations(self, role: str, newest: int) -> None:
         """Removes empty event files of ``role`` with numbers below ``newest``.
 
-        Empty files serve only to number incarnations, which needs just the newest file.
+        Empty files only number the incarnations, for which the newest file is enough.
         """
         for number in self.incarnations(role):
             path = self.events_path(role, number)
@@ -332,7 +332,7 @@ class RunDirectory:
         publish_file(self.path / "STOP", b"")
 
     def clear_stop(self) -> None:
-        """Withdraws a request to stop; called when a run is started.
+        """Withdraws a request to stop, by removing ``STOP``. Called when a run starts.
 
         Raises:
             RunError: The file ``STOP`` cannot be removed.
@@ -343,7 +343,7 @@ class RunDirectory:
             raise storage_error(self.path / "STOP", error) from error
 
     def stop_requested(self) -> bool:
-        """Returns whether the user has requested that all roles stop."""
+        """Returns whether the file ``STOP`` exists, with which users end all roles."""
         return (self.path / "STOP").exists()
 
     def _refuse_foreign(self) -> None:

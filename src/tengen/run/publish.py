@@ -1,16 +1,16 @@
 """Atomic publishing: write a temporary sibling, fsync, rename, fsync the directory.
 
-A reader sees either the old content or the new content, never a partial write, no
-matter when the writer is killed. The name of a temporary file contains its host and
-process, so that the next writer can tell which files are abandoned.
+Crash-safe: whenever the writer is killed, a reader sees the old or the new content,
+never a partial write. A temporary file's name contains its host and process, so that
+the next writer can detect abandoned files.
 
 For fault injection, code that makes files durable calls ``reach("publish.renamed",
 path)`` and the like between its steps. If the environment variable ``TENGEN_FAULT`` is
 ``POINT:COUNT`` or ``POINT:COUNT:PART`` when this module is imported, the process kills
 itself with SIGKILL at the COUNT-th call for POINT with PART in the path. Otherwise the
-calls do nothing. Every path of a run has one writer, so the PART ``checkpoints/`` kills
-the learner, and ``run.json`` kills the runner. Only tests set the variable, for child
-processes.
+calls do nothing. Every path of a run has one writer, so PART selects the process:
+``checkpoints/`` kills the learner, and ``run.json`` the runner. Only tests set the
+variable, for child processes.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def move_directory(source: Path, final: Path) -> None:
 def remove_directory(final: Path) -> None:
     """Removes a published folder: renames it atomically, then removes its files.
 
-    If the removal fails midway, a temporary folder remains for ``remove_leftovers``.
+    After an incomplete removal, a temporary folder remains for ``remove_leftovers``.
     """
     temporary = _temporary(final)
     with suppress(OSError):
@@ -259,7 +259,7 @@ def check_writable(path: Path) -> None:
         str(folder).encode()
         while not folder.exists():
             folder = folder.parent
-        # The file has no name if the filesystem supports that, so nothing is left over.
+        # Uses an unnamed file if the filesystem supports it, so that none is left over.
         tempfile.TemporaryFile(dir=folder).close()
     except UnicodeEncodeError:
         raise UsageError(
@@ -281,7 +281,7 @@ def _storage(path: Path, temporary: Path | None) -> Iterator[None]:
         if temporary is not None and temporary.is_dir():
             shutil.rmtree(temporary, ignore_errors=True)
         elif temporary is not None:
-            # The cause of the failed write may also prevent the removal.
+            # The removal may fail for the same reason as the write.
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):

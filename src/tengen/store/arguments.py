@@ -20,7 +20,7 @@ _MAX_AHEAD = 1024
 
 
 def check_batch(config: TableConfig, num_samples: int, num_ahead: int) -> None:
-    """Raises an error if a batch size is out of range or exceeds the host's memory.
+    """Checks that a batch size is in its range and fits into the host's memory.
 
     Args:
         config: The table's config.
@@ -43,7 +43,7 @@ def check_batch(config: TableConfig, num_samples: int, num_ahead: int) -> None:
 
 
 def whole(name: str, value: Any) -> int:
-    """Returns ``value``, an integer of Python or NumPy, as an int.
+    """Converts ``value``, an integer of Python or NumPy, to an int.
 
     Raises:
         UsageError: ``value`` is not an integer.

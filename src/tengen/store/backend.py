@@ -1,4 +1,4 @@
-"""The interface between tables and a store in this or another process."""
+"""The interface with which tables access a store in this or another process."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class StoreBackend(Protocol):
         ...
 
     def check_open(self) -> None:
-        """Raises UsageError if the backend is closed. Waiting calls poll this."""
+        """Raises UsageError if the backend is closed. Polled by waiting calls."""
         ...
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ _ANSWER_S = 10.0
 
 
 class RemoteBackend:
-    """The backend of a store in another process. Each call opens its own connection.
+    """The backend of a store in another process, with one connection per call.
 
     The arguments and errors are described in `tengen.store.Store.connect`.
     """

@@ -1,4 +1,4 @@
-"""A store's folders in shared memory and on disk, which also contain its settings."""
+"""A store's folders in shared memory and on disk, and the settings stored there."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def compare(
         name: Name of the setting that gives the folder, for error messages.
         directory: The folder of the ended store.
         now: The new store's settings, from ``describe_store``.
-        fixed: Keys of ``now`` that must not change, besides the version.
+        fixed: Keys of ``now`` that must not change, in addition to the version.
 
     Raises:
         UsageError: A setting that must not change differs.
@@ -229,7 +229,7 @@ class DiskFolder:
                         (self._directory / name).unlink(missing_ok=True)
             self._description = now
             if not has_checkpoint:
-                # Write the settings first: without them no checkpoint can be loaded.
+                # Write the settings first: a checkpoint cannot be loaded without them.
                 self.begin()
         except BaseException:
             self.leave()

@@ -27,7 +27,7 @@ class LocalBackend:
         config: The store's config, whose folders must exist.
 
     Raises:
-        UsageError: The config is refused, or memory or disk is too small for a sample.
+        UsageError: The config is rejected, or memory or disk is too small for a sample.
 
     Attributes:
         differences: Differences from the ended store it resumes from, one per line.
@@ -147,7 +147,7 @@ class LocalBackend:
         """Runs the command ``name``; arguments and result are JSON values.
 
         Raises:
-            UsageError: The command is unknown, or its arguments are refused.
+            UsageError: The command is unknown, or its arguments are rejected.
         """
         self._check_process()
         of_store: dict[str, Callable[..., Any]] = {
@@ -189,7 +189,7 @@ class LocalBackend:
         Raises:
             RunError: The last checkpoint could not be written.
         """
-        # Set first, because callers read it when core.close() ends their calls.
+        # Set before core.close(), because callers whose calls it ends read the flag.
         self.is_closed = True
         try:
             self.core.close()
@@ -199,7 +199,7 @@ class LocalBackend:
             ) from error
 
     def _check_process(self) -> None:
-        """Raises an error in a forked process, where locks may be held forever."""
+        """Raises UsageError in a forked process, where locks may be held forever."""
         check(
             self._process == os.getpid(),
             "store",
@@ -216,7 +216,7 @@ class LocalBackend:
 
     def _wait_checkpoint(self, number: int, timeout_s: float) -> bool | None:
         self._check_durable()
-        # The limit guards against malformed requests. Clients request shorter waits.
+        # Limits the wait of a malformed request. Clients request shorter waits.
         wait_s = min(max(0.0, float(timeout_s)), _CHECKPOINT_S)
         try:
             return self.core.wait_checkpoint(number, wait_s)

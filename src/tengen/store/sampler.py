@@ -51,7 +51,7 @@ class Sampler(Closable):
 
         Raises:
             StoreTimeout: The timeout expired; no batch is lost.
-            UsageError: The store has refused this client, has ended or has been closed
+            UsageError: The store has rejected this client, has ended or has been closed
                 in this process, or the sampler is closed.
         """
         core = self._open()

@@ -1,4 +1,4 @@
-"""A writer, which appends steps and inserts items of consecutive steps."""
+"""``StepWriter``, which appends steps and inserts items of consecutive steps."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class StepWriter:
         sequence: int | None = None,
         timeout_s: float | None = None,
     ) -> None:
-        """Inserts an item of the last ``num_steps`` steps. Blocks for the rate limiter.
+        """Inserts an item of the last ``num_steps`` steps. The rate limiter may block.
 
         Args:
             table: Name of a table with this writer's columns.
@@ -141,7 +141,7 @@ class StepWriter:
             timeout_s: Maximum wait in seconds; None for no limit.
 
         Raises:
-            UsageError: The steps are no longer available, or the item is refused.
+            UsageError: The steps are no longer available, or the item is rejected.
             StoreTimeout: The rate limiter still makes the insert wait.
         """
         core = self._open()
@@ -194,7 +194,7 @@ class StepWriter:
             The number of inserted items.
 
         Raises:
-            UsageError: The steps are no longer available, or an item is refused.
+            UsageError: The steps are no longer available, or an item is rejected.
             StoreTimeout: Inserts must still wait. Some items may have been inserted.
         """
         core = self._open()
@@ -216,7 +216,7 @@ class StepWriter:
         """Blocks until every insert of this writer has taken effect.
 
         Raises:
-            UsageError: An insert was refused.
+            UsageError: An insert was rejected.
             StoreTimeout: A rate limiter still makes an insert wait.
         """
         core = self._open()

@@ -31,7 +31,7 @@ class StoreTimeout(RunError):
 
 
 def refused(error: _core.CoreError) -> UsageError:
-    """Returns the UsageError for a request that the core refused."""
+    """Returns the UsageError for a request that the core rejected."""
     return UsageError(str(error))
 
 
@@ -81,7 +81,7 @@ def wait_for(
 
     Raises:
         StoreTimeout: The timeout expired.
-        UsageError: The core refused the call, or ``check_open`` raised.
+        UsageError: The core rejected the call, or ``check_open`` raised.
     """
     timeout_s = timeout_of(timeout_s)
     try:

@@ -1,4 +1,4 @@
-"""Folders that contain a server's socket and belong to one process at a time."""
+"""Folders with a server's socket, each locked by one process at a time."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tengen.transport.owned import OwnedSocket
 __all__ = ["LOCK_NAME", "SOCKET_NAME", "FolderLock", "HostFolder", "check_own_folder"]
 
 LOCK_NAME = "lock"
-# Folders locked by this process. POSIX locks exclude only other processes, and closing
-# any descriptor of a lock file would release this process's lock.
+# Folders locked by this process, which must not be locked again: POSIX locks exclude
+# only other processes, and closing any descriptor of a lock file releases the lock.
 _claimed: set[Path] = set()
 SOCKET_NAME = "socket"
 # The maximum length of a socket's path in bytes. Linux allows 107, macOS 103.
@@ -31,7 +31,7 @@ class HostFolder:
     Args:
         service: The name of the service, for error messages.
         directory: The folder; created if missing, accessible only to this user.
-        own: Name prefixes of the service's files, besides the socket.
+        own: Name prefixes of the service's files, except the socket.
 
     Raises:
         UsageError: A live server holds the folder, it has unrelated files, or another
@@ -76,15 +76,14 @@ class HostFolder:
         self.leave()
 
     def leave(self) -> None:
-        """Releases the folder but not its files, for the next server. Idempotent."""
+        """Unlocks the folder and leaves its files for the next server. Idempotent."""
         self._lock.leave()
 
 
 def check_own_folder(name: str, folder: Path) -> None:
     """Checks that a folder belongs to this user and is not writable by others.
 
-    Any user can create a new name in ``/dev/shm``, but only the owner of a folder there
-    can remove or replace it.
+    In ``/dev/shm`` any user can create a folder, but only its owner can replace it.
 
     Args:
         name: The option that names the folder, for error messages.

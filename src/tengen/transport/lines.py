@@ -108,7 +108,7 @@ def read_line(
         num_bytes += len(piece)
         # Skip the zero bytes that a resumed session may send before the response.
         line += piece if line else piece.lstrip(b"\0")
-        # Stop reading, because a peer with another protocol may never end its line.
+        # Not JSON: stop, because a peer with another protocol may never end its line.
         if line and not line.startswith(b"{"):
             break
         if num_bytes > max_bytes:

@@ -58,7 +58,7 @@ class NetDoor:
 
     Attributes:
         listen: ``HOST:PORT``; port 0 selects a free port.
-        token: The token required of clients; None uses the environment's, if any.
+        token: The token required of clients; None: the environment's token, if any.
         certificate_file: The PEM file of the certificate for TLS; None for no TLS.
         key_file: The PEM file of the certificate's private key.
     """

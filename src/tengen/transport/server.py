@@ -21,7 +21,7 @@ __all__ = ["Places", "Server"]
 
 # The pause before the next client is accepted if descriptors or memory are exhausted.
 _PAUSE_S = 0.1
-# The share of the process's descriptors for sessions; requests and files use the rest.
+# The share of file descriptors for sessions; requests and files use the rest.
 _SESSIONS_SHARE = 7 / 8
 
 
@@ -69,7 +69,7 @@ class Server:
     def close(self) -> None:
         """Stops accepting clients. After it returns, no more sessions are opened."""
         self._is_closing.set()
-        # Wakes the accepting thread, even on systems on which the call also fails.
+        # Wakes the accepting thread, even on systems where the call raises OSError.
         with contextlib.suppress(OSError):
             self._listener.bound.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -106,7 +106,7 @@ class Server:
     def _turn_away(self, connection: socket.socket, error: ServiceFull) -> None:
         """Rejects a client without starting a thread. Does not block."""
         with connection:
-            # With TLS, the client could not read a plain line before the handshake.
+            # A TLS client could not read a plain line before the handshake.
             if self._listener.tls is None:
                 connection.setblocking(False)
                 _try_send(connection, error)
@@ -163,7 +163,7 @@ class Server:
         except MemoryError:
             _try_send(connection, _short(self._name))
         except Exception as error:
-            # Any other error is also reported, so that the client does not wait.
+            # Report unexpected errors too, so that the client does not wait.
             wrong = UsageError(
                 f"message ({kind}) is refused: {error!r}; send what it needs"
             )
@@ -205,7 +205,7 @@ class Server:
                 self._opening.notify_all()
 
     def _send_away(self, connection: socket.socket, error: Exception) -> None:
-        """Sends an error, and drains the input to avoid a reset that discards it."""
+        """Sends an error; drains the input, because a reset would discard the error."""
         _try_send(connection, error)
         until = time.monotonic() + self._limits.linger_s
         with contextlib.suppress(OSError):

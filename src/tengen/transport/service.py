@@ -97,8 +97,8 @@ class Limits:
 class Service:
     """The functions that a server calls for its clients, from many threads.
 
-    The client raises a TengenError or CoreError that a function raises. Other
-    exceptions become a UsageError, because the message must have caused them.
+    A TengenError or CoreError that a function raises is raised in the client. Any other
+    exception becomes a UsageError, because a malformed message is its likely cause.
 
     Attributes:
         dialect: The service's dialect.

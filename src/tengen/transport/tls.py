@@ -208,7 +208,7 @@ class _OwnedTls(ssl.SSLSocket):
 
 
 class _Way:
-    """One direction of a connection, with a buffer between ``source`` and ``sink``."""
+    """One direction of a connection, with a buffer from ``source`` to ``sink``."""
 
     def __init__(self, source: socket.socket, sink: socket.socket) -> None:
         self._source = source
@@ -221,7 +221,7 @@ class _Way:
 
     @property
     def waits_for_sink(self) -> bool:
-        """Whether the buffer has bytes for ``sink``; if not, wait for ``source``."""
+        """Whether buffered bytes wait for ``sink``; if not, wait for ``source``."""
         return self._begin < self._end
 
     def move(self) -> bool:
@@ -259,8 +259,8 @@ class _Way:
 def _carry(tls: ssl.SSLSocket, plain: socket.socket) -> None:
     plain.setblocking(False)
     out, back = _Way(plain, tls), _Way(tls, plain)
-    # A deadline, set when the plain end is closed in both directions, so that a peer
-    # that neither reads the remaining bytes nor disconnects cannot keep the thread.
+    # A deadline, set when the plain end is closed in both directions. It ends the
+    # thread if the peer neither reads the remaining bytes nor disconnects.
     until: float | None = None
     with tls, plain:
         while not (out.is_over and (back.is_over or until is not None)):
@@ -277,7 +277,7 @@ def _carry(tls: ssl.SSLSocket, plain: socket.socket) -> None:
                     events[sink] |= select.POLLOUT
                 else:
                     events[source] |= select.POLLIN
-            # Sockets without wanted events are left out; they would report hang-ups.
+            # Poll only sockets with wanted events: poll always reports hang-ups.
             poll = select.poll()
             for one, wanted in events.items():
                 if wanted or (one is plain and until is None):

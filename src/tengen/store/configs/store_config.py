@@ -38,7 +38,7 @@ class StoreConfig:
     """The tables by name."""
 
     memory_bytes: int = bounded(1 << 30, 1, 2**62)
-    """Memory for the steps of all tables; with `disk_bytes`, for the most used ones."""
+    """Memory for all tables' steps; with `disk_bytes`, for the most used steps."""
 
     seed: int = bounded(0, 0, 2**64 - 1)
     """Seed of the random number generator that samples items."""
@@ -154,7 +154,7 @@ class StoreConfig:
             settings: The other fields of the config.
 
         Raises:
-            UsageError: A value is refused, or two tables have the same name.
+            UsageError: A value is rejected, or two tables have the same name.
         """
         check(
             not isinstance(tables, TableConfig | str | Mapping),

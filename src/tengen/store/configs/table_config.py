@@ -131,7 +131,7 @@ class TableConfig:
     """The limits of the table's rate limiter, which makes inserts or samples wait."""
 
     max_times_sampled: int = bounded(0, 0, 2**31)
-    """Number of samples after which an item is removed; 0: no bound."""
+    """Number of times an item is sampled before it is removed; 0: no bound."""
 
     max_loans: int = bounded(1024, 1, 2**31)
     """Maximum number of unacknowledged batches of one sampler, at least 1. A sampler at
@@ -186,7 +186,7 @@ class TableConfig:
         return self.step_bytes * self.num_steps
 
     def check_priorities(self) -> None:
-        """Raises an error if the table does not use priorities.
+        """Checks that the table uses priorities.
 
         Raises:
             UsageError: Neither the sampler nor the remover uses priorities.
@@ -269,8 +269,8 @@ class TableConfig:
 def without_dropped(table: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a table's JSON values without the settings that were removed.
 
-    A removed setting with a value other than its default stays, so that the config
-    class refuses it.
+    A removed setting that differs from its default stays, so that the config class
+    rejects it.
     """
     plain = _without(table, _DROPPED_OF_TABLE)
     for name in ("sampler", "remover"):
