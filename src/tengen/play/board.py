@@ -56,7 +56,7 @@ class BoardText:
         return str(action)
 
     def read(self, text: str) -> int | None:
-        """Parses a typed move; returns its action, legal or not, or None if invalid."""
+        """Parses a typed move; returns its action (legal or not), or None."""
         if not re.fullmatch("[0-9]{1,6}", text.strip()):
             return None
         action = int(text)

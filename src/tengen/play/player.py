@@ -288,7 +288,7 @@ class Player(Closable):
         )
 
     def _draw(self, seed: int, ply: int) -> Draw | None:
-        """Returns a function that samples the move of a ply; None to play the best."""
+        """Returns a function that samples the action of a ply, or None."""
         level = self._open_model().level
         if level is None or level.temperature == 0:
             return None

@@ -124,7 +124,7 @@ class Clock:
     def _share_s(
         self, player: int, ply: int, num_points: int, factor: float
     ) -> float | None:
-        """Returns a move's time budget, with ``factor`` shares of the main time."""
+        """Returns a move's time budget; ``factor`` scales the main time's share."""
         if not self.is_running:
             return None
         left = self._left[player]
