@@ -46,8 +46,7 @@ class Settings:
     rates: tuple[float, ...]
     """Learning rates, in the order of use."""
     boundaries: tuple[int, ...]
-    """Learner steps after which the next of ``rates`` applies; one fewer than
-    ``rates``."""
+    """Learner steps after which the next rate applies; one fewer than ``rates``."""
     weight_decay: float
     """Weight decay coefficient of the optimizer."""
     min_games: int

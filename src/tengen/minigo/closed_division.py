@@ -104,8 +104,7 @@ _PRECISIONS = ("inference.precision", "agent.play.precision")
 def open_because(config: Mapping[str, Any]) -> list[str]:
     """Returns the reasons why a config is not in MLPerf's closed division.
 
-    Does not check that the files named in the config are the published ones. Without
-    reasons, the config is in the closed division.
+    Does not check that the files named in the config are the published ones.
 
     Args:
         config: The run's config, as JSON values.

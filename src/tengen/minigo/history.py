@@ -36,7 +36,7 @@ _ADVICE = "restore it from a copy; without it the run has no result"
 
 
 def has_calls(run: RunDirectory) -> bool:
-    """Returns whether the run has recorded calls, as runs with a target do."""
+    """Returns whether the run has recorded calls: it has, or once had, a target."""
     return (run.eval / _CALLS).exists()
 
 

@@ -37,11 +37,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 def check_package() -> None:
-    """Checks that ``mlperf_logging`` is installed, without importing it.
-
-    Raises:
-        UsageError: The package is not installed.
-    """
+    """Raises UsageError if ``mlperf_logging`` is not installed. Does not import it."""
     is_there = bool(sys.modules.get(_PACKAGE) or find_spec(_PACKAGE))
     line = pip_install_extra("mlperf")
     rule = f"is not installed, and makes the lines of a log; {line}"
@@ -163,8 +159,7 @@ def _submission(run: BenchmarkRun) -> Iterator[Event]:
         "submission_division": division,
         "submission_status": (STATUS, {}),
         "submission_platform": (run.platform, {}),
-        # MLPerf's checker requires this event. False: tengen does not clear system
-        # caches.
+        # MLPerf's checker requires this event. tengen does not clear caches.
         "cache_clear": (False, {}),
     }
     for key, (value, metadata) in values.items():
@@ -295,8 +290,7 @@ def mllog(args: argparse.Namespace) -> dict[str, Any]:
     Returns:
         ``run``, ``log``, ``division``, ``open_because``, ``status`` (``success``,
         ``aborted``, or ``unfinished`` before the evaluation has ended), ``passed`` (the
-        model's number) and ``passed_after_s``. The last two are None if no model has
-        passed.
+        model's number) and ``passed_after_s``. Both are None if no model passed.
 
     Raises:
         UsageError: The package mlperf_logging is not installed, the run is not a

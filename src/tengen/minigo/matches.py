@@ -103,9 +103,8 @@ class TargetMatches:
     Args:
         config: The run's config.
         run: The run.
-        context: The role's context. Its ``stop`` ends a turn and discards the games of
-            the turn. Its ``progress`` receives the ``stage`` of a part ten times a
-            second.
+        context: The role's context. Its ``stop`` ends a turn and discards the turn's
+            games. Its ``progress`` receives a part's ``stage`` ten times a second.
 
     Attributes:
         waits_for: Why the last turn did no work, with advice; empty if it did work.
@@ -152,8 +151,7 @@ class TargetMatches:
                     if is_mine:
                         publish_history(self._run)
             if self._files.result(self._iterations) is not None:
-                # Remove the games of matches that proved unnecessary, or whose process
-                # was killed.
+                # Remove games that were not needed, or that a killed process left.
                 self._files.clear_all_games()
                 self.waits_for = f"{self._run.path} has its result"
                 return None
@@ -244,8 +242,7 @@ class TargetMatches:
 
         Raises:
             MatchStopped: The role was stopped.
-            UsageError: The target is missing, or is a program that the user did not
-                type.
+            UsageError: The target is missing, or is a program that was not typed.
             RunError: A model is damaged, or the target fails.
         """
 

@@ -333,8 +333,7 @@ def check_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> b
 def keep_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> None:
     """Records the terms for ``check_terms``, if none are recorded.
 
-    First removes game records of earlier terms from ``RUN/games``. Several processes
-    may call this concurrently.
+    First removes records of earlier games from ``RUN/games``. Safe between processes.
 
     Raises:
         UsageError: Other terms are recorded.

@@ -61,8 +61,7 @@ SMALL_BOARDS = {
         iterations=14,
         boundaries=(64, 1600),
     ),
-    # On 9x9, a network learns too slowly with the ``share`` and heads of smaller
-    # boards.
+    # On 9x9, networks learn too slowly with the other boards' ``share`` and heads.
     9: _Small(
         net=MinigoConfig(
             num_blocks=2, num_channels=32, policy_channels=32, value_channels=8
@@ -113,8 +112,7 @@ def minigo(task: str, num_threads: int) -> RunConfig:
                 cheap_simulations=80,
                 full_probability=0.25,
                 settled_playout_share=0.0,
-                # Per core; a GPU uses more. With four leaves per game, a batch has 64
-                # rows.
+                # Per core; a GPU uses more. With four leaves per game, batches of 64.
                 num_slots=16,
                 cache_mib=256,
             ),
@@ -130,8 +128,7 @@ def minigo(task: str, num_threads: int) -> RunConfig:
             batch_size=4096,
             # More samples than a pass has, so that each pass produces one model.
             epoch_samples=1_000_000_000,
-            # One shard: batch norm uses the statistics of a learner's complete batch,
-            # as in the reference.
+            # Batch norm uses each learner's complete batch, as in the reference.
             num_shards=1,
             optimizer=_optimizer((0.016, 0.16, 0.016, 0.0016), (128, 10_000, 20_000)),
         ),
@@ -141,8 +138,7 @@ def minigo(task: str, num_threads: int) -> RunConfig:
 def minigo_small(task: str, num_threads: int) -> RunConfig:
     """Returns the config of the benchmark scaled down to two cores.
 
-    It keeps the benchmark's rules. Source of the settings:
-    benchmarks/results/mlperf.md.
+    The rules stay the same. Source of the settings: benchmarks/results/mlperf.md.
     """
     if not serves_small(task):
         boards = ", ".join(f"go/{side}" for side in SMALL_BOARDS)
@@ -191,8 +187,7 @@ def minigo_small(task: str, num_threads: int) -> RunConfig:
 _LOSS = AlphaZeroLossConfig(
     masks_illegal=False, value_loss="squared", value_cost=0.5, search_value_share=0.0
 )
-# The search for play against people. It differs from the search of training and may
-# take longer.
+# For play against people: a search that differs from training's and may be slower.
 _PLAY = PlayConfig(search=SearchConfig(lcb_stdevs=5.0), precision="run", batch_rows=8)
 _NO_RATING = LadderConfig(time_share=0.0, final_games=0)
 
