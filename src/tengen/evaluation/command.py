@@ -224,8 +224,7 @@ def _players(
         args: The parsed command-line arguments.
         num_threads: Number of threads that play the match.
         trees: Number of threads that search one tree, for A and for B.
-        typed: The task ``module:Class`` in Python if the user typed one, otherwise
-            None.
+        typed: The task ``module:Class`` that the user typed, or None.
     """
     found = {"a": find_player(args.a), "b": find_player(args.b)}
     usual = MatchSettings(

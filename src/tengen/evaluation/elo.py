@@ -34,8 +34,8 @@ __all__ = [
 ]
 
 Z_95 = 1.959963984540054
-"""Half-width of a 95 % confidence interval of a normal distribution, in standard
-errors."""
+"""Half-width of a 95 % confidence interval, in standard errors (normal
+distribution)."""
 
 ELO_LIMIT = 4000.0
 """Maximum Elo difference in reports. An interval that ends here is unbounded."""
@@ -172,8 +172,7 @@ class PairedTally:
     pairs: tuple[int, ...] = (0,) * NUM_PAIR_RESULTS
     """Numbers of complete pairs of games with 0, 1/2, 1, 3/2 and 2 points for A."""
     first_score: float | None = None
-    """A's score in the first game of the incomplete pair; None if there is no such
-    pair."""
+    """A's score in the first game of an incomplete pair; None if there is none."""
 
     def after(self, score: float) -> PairedTally:
         """Returns the results including one more game.
@@ -208,8 +207,7 @@ def log_likelihood_ratio(
         elo1: Elo difference under the alternative hypothesis, finite.
 
     Returns:
-        The ratios' natural logarithms, ``[...]``, finite; positive if ``elo1`` is
-        likelier.
+        Finite natural logarithms, ``[...]``; positive if ``elo1`` is likelier.
     """
     seen = np.asarray(counts, np.float64)
     return _deficit(seen, expected_score(elo0)) - _deficit(seen, expected_score(elo1))

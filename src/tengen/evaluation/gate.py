@@ -50,11 +50,7 @@ class AcceptAllGate:
     """The kind of gate, as in ``agent.gate.kind``."""
 
     def __post_init__(self) -> None:
-        """Checks the value of ``kind``.
-
-        Raises:
-            UsageError: The kind is not ``accept_all``.
-        """
+        """Raises UsageError if the kind is not ``accept_all``."""
         check_literals(self)
 
 
@@ -70,18 +66,13 @@ class PlayedGate:
     opening_plies: int = 2
     """Number of random plies at the start of each game."""
     book: bool = False
-    """Whether each game starts with an opening from ``agent.book``, before random
-    plies."""
+    """Whether games start with an opening of ``agent.book`` before random plies."""
     matches_kept: int = bounded(20, 0, MAX_GAMES)
     """Number of recent matches whose games are stored in ``RUN/games/gate``; 0 for
     none."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges of the fields.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_fields(self)
         check_moves(self.num_simulations, self.opening_plies)
 
@@ -94,8 +85,7 @@ class MatchGate(PlayedGate):
     """The kind of gate, as in ``agent.gate.kind``."""
     num_games: int = bounded(100, 2, MAX_GAMES)
     """Maximum number of games per match, at least 2, so that each side can move first
-    (KataGo: 200). The match ends early if the remaining games cannot change the
-    verdict."""
+    (KataGo: 200). The match ends once the remaining games cannot change the verdict."""
     min_score: float = bounded(
         0.5,
         0,
@@ -150,11 +140,7 @@ class SprtGate(PlayedGate):
     candidate passes if its score is at least ``min_score``."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges of the fields.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         super().__post_init__()
         check(
             self.elo0 < self.elo1,
@@ -204,8 +190,8 @@ class GateResults:
 
         The keys are ``match`` (games won, drawn and lost by the candidate), ``pairs``
         (numbers of pairs with 0, 1/2, 1, 3/2 and 2 points), ``elo`` (with its 95 %
-        confidence interval, see ``Tally``), ``llr`` (with its bounds; only for an
-        ``SprtGate``), and ``summary`` (text).
+        confidence interval, see ``Tally``), ``llr`` (of an ``SprtGate``, with its
+        bounds), and ``summary``.
         """
         tally, llr = self.counted.tally, self.llr
         report = {

@@ -155,9 +155,8 @@ def play_match(
     """Plays a match between two players. Blocks until all games are finished.
 
     If network evaluation is deterministic and no player searches one tree with several
-    threads, the report does not depend on timing, ``num_threads`` or ``num_slots``. On
-    KeyboardInterrupt, each thread finishes at most one more move, and the exception is
-    raised again.
+    threads, the report does not depend on timing, ``num_threads`` or ``num_slots``.
+    KeyboardInterrupt ends the match within one move per thread.
 
     Args:
         game: The game.
@@ -167,8 +166,7 @@ def play_match(
         num_simulations: Simulations per move of a network, 1 to MAX_SIMULATIONS.
         seed: Seed of the openings and of the players, 0 to MAX_SEED.
         num_threads: Number of threads that play games, 1 to MAX_THREADS. For a player
-            that searches one tree with several threads, each of them starts those
-            threads.
+            with several threads per tree, each starts further threads.
         num_slots: Maximum number of concurrent games per thread, at least 1. Their rows
             are evaluated in one batch. If a player is an engine, at most 4 are used.
             None for 16, which suits CPUs.
@@ -317,8 +315,7 @@ class _Results:
         self.arrived: SimpleQueue[PlayedGame] = SimpleQueue()
         """Queue to which all match threads add finished games."""
         self.ordered: list[PlayedGame] = []
-        """Games in order of index, up to the first game that is unfinished, or to the
-        game with which ``until`` ended the match."""
+        """Games in order of index, up to an unfinished or the last counted game."""
         self.is_decided = False
         """Whether the callback ``until`` has ended the match."""
         self._watch = watch

@@ -102,8 +102,7 @@ class ModelPlayer:
     """Whether the network can play several board sizes or rules: it was trained with
     ``net.mixed_sizes``, or has ``boards``."""
     boards: Callable[[int, int], ModelDir] | None = None
-    """Function from a board's height and width to its model, see ``ModelDir.boards``;
-    None for a model of one board."""
+    """The model for a board's height and width, see ``ModelDir.boards``; or None."""
     frame: str = ""
     """The game whose planes are the network's input; empty for ``task``."""
     tree_threads: int = 1

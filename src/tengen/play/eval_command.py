@@ -115,8 +115,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def evaluate(args: argparse.Namespace) -> dict[str, Any]:
     """Plays complete episodes; prints and returns their mean return and its interval.
 
-    For a run with a target, plays its models against the target instead; see
-    ``evaluate_models``.
+    A run with a target is evaluated by ``evaluate_models`` instead.
 
     Returns:
         ``model`` (the model directory), ``task``, ``seed``, ``protocol``, ``acting``

@@ -85,8 +85,7 @@ class Forecaster:
         with torch.inference_mode():
             expected = self._net.expect(torch.from_numpy(planes))
             owners = expected["ownership"].flatten(1).numpy()
-            # The score's mean and standard deviation over the mixture of all
-            # symmetries.
+            # The score's mean and deviation over the mixture of all symmetries.
             means, stdevs = expected["score"].double().T
             mean = float(means.mean())
             stdev = float((stdevs**2 + (means - mean) ** 2).mean().sqrt())

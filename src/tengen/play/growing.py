@@ -50,8 +50,7 @@ class ActionAnalysis:
     """Mean final score after the action for the side to move, in points; None if the
     action is not visited or the network does not estimate scores."""
     standard_error: float = 0.0
-    """Standard error of ``utility_to_play``; 0 if the utility is exact or no error is
-    estimated."""
+    """Standard error of ``utility_to_play``; 0 if exact or not estimated."""
     utility_to_play: float = 0.0
     """Mean utility, which the search maximizes: the value plus any weighted score."""
     variation: tuple[int, ...] = ()
@@ -121,8 +120,7 @@ class GrowingSearch:
         searcher: A searcher that no other search uses, and that has begun the search
             with 0 simulations.
         result: The core's result of the search with 0 simulations.
-        lock: Held during each call of ``grow``, because other searches use the same
-            model.
+        lock: Held in each ``grow``, because other searches share the model.
         framed: The game, in the frame that the searcher searches.
         moves: The actions that led to the position.
         draw: Samples the action to play, as for ``to_analysis``.
@@ -171,8 +169,7 @@ class GrowingSearch:
 
         Raises:
             CoreError: The total would exceed 2**24 simulations.
-            Exception: The backend failed with this exception. The search cannot
-                continue.
+            Exception: The backend raised this exception, which ends the search.
         """
         with self._lock:
             total = self.num_simulations + num_simulations

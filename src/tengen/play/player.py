@@ -139,8 +139,7 @@ class Player(Closable):
 
         Args:
             moves: The actions from the start of the game, as for ``choose``.
-            simulations: The expected total of simulations, which determines the rows
-                per batch.
+            simulations: Expected number of simulations, for the choice of batch size.
             seed: Seed of the search's random numbers, as for ``choose``.
             threads: Number of threads that search the tree, as for ``choose``.
             left_out: Excluded actions as tuples (player, action, depth): within
@@ -274,8 +273,7 @@ class Player(Closable):
         self._searchers[self._place(*key)] = searcher
 
     def _place(self, threads: int, rows: int) -> tuple[int, int]:
-        # With tree reuse, requests for any number of rows share one searcher and its
-        # tree.
+        # With tree reuse, requests for any number of rows share a searcher's tree.
         return threads, 0 if self._keeps_tree else rows
 
     def _run(self, searcher: Searcher, moves: Sequence[int], request: Any) -> Any:

@@ -62,8 +62,7 @@ class EngineProcess(Closable, ABC):
     respond in time.
 
     Args:
-        command: The command line. It is split into words like a shell does, but not run
-            by a shell.
+        command: The command line, split into words as by a shell; no shell runs it.
         answer_s: Maximum time for each response, in seconds.
     """
 

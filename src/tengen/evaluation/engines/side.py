@@ -22,8 +22,7 @@ class EngineReport:
     """An engine's disagreements about scores and its illegal moves in a match."""
 
     num_scored: int = 0
-    """Number of games that the engine scored; only games that ended with two passes are
-    scored."""
+    """Number of games that the engine scored, of those that ended with two passes."""
     num_disagreements: int = 0
     """Number of games that the engine and tengen score differently."""
     num_other_winners: int = 0

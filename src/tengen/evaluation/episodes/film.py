@@ -1,7 +1,6 @@
 """Records videos of the first episodes of an evaluation, one file per episode.
 
-Video i shows the first episode of copy i, so there are at most as many videos as
-vectorized copies.
+Video i shows the first episode of copy i, so videos cannot outnumber the copies.
 """
 
 from __future__ import annotations
@@ -184,11 +183,7 @@ class _FilmingEnv(EnvWrapper):
 
 
 def _prepare(folder: Path) -> None:
-    """Creates the output folder if missing, and checks that it is writable.
-
-    Raises:
-        UsageError: The folder cannot be created or is not writable.
-    """
+    """Creates the folder if missing; raises UsageError if it is not writable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

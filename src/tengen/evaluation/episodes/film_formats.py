@@ -1,7 +1,6 @@
 """Video formats: mp4 with ffmpeg, or gif with Pillow as the fallback.
 
-The mp4 encoder works while frames arrive. The gif encoder keeps all frames in memory
-until the video ends.
+The mp4 encoder works while frames arrive. The gif encoder keeps all frames in memory.
 """
 
 from __future__ import annotations
@@ -158,8 +157,7 @@ class _Mp4Film:
         height, width, _ = picture.shape
         self._folder = tempfile.TemporaryDirectory(prefix="tengen-film-")
         self._path = Path(self._folder.name) / "film.mp4"
-        # Write ffmpeg's log to a file: a pipe that nobody reads would fill and block
-        # ffmpeg.
+        # Write ffmpeg's log to a file: an unread pipe would fill up and block ffmpeg.
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         words = [program, "-hide_banner", "-loglevel", "error", "-nostdin", "-y"]
         words += ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]

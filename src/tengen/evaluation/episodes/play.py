@@ -47,11 +47,7 @@ class Acting:
     continuous actions, this mode is greedy."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges of the fields.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_literals(self)
         rule = "must be in [0, 1]; use 0.001"
         check(0 <= self.epsilon <= 1, "epsilon", self.epsilon, rule)
@@ -242,9 +238,8 @@ _NUM_HALVINGS = 80
 def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
     """Returns the 95 % confidence interval of the mean of a distribution.
 
-    Uses Student's t. The interval is exact for a normal distribution, and a good
-    approximation for large samples of other distributions. If all values are equal, its
-    width is 0.
+    Uses Student's t. The interval is exact for a normal distribution, and approximate
+    for large samples of other distributions. If all values are equal, its width is 0.
 
     Source: Student 1908, "The probable error of a mean".
 
@@ -252,8 +247,7 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
         values: The sample from the distribution, at least one value.
 
     Returns:
-        The lower and the upper bound; None for a single value, from which no variance
-        can be estimated.
+        The lower and the upper bound; None for a single value, which has no variance.
     """
     if len(values) < 2:
         return None

@@ -169,8 +169,7 @@ def measure_anchors(
     ratings in every run.
 
     Args:
-        run: The run directory. Results are stored as
-            ``RUN/eval/anchor-<name>-<n>.json``.
+        run: The run directory, which stores results as ``anchor-<name>-<n>.json``.
         game: The game to play.
         players: The players of the ladder, weakest first.
         num_games: Games per match of two neighbours.

@@ -2,9 +2,8 @@
 
 Source: Bradley and Terry 1952, "Rank analysis of incomplete block designs". Differs
 from the paper: ratings use the Elo scale, a draw counts as half a win, some ratings are
-fixed, a weak prior keeps the rating finite if a player won or lost all games, and
-another prior links a player to its earlier version, as in Coulom 2008, "Whole-History
-Rating".
+fixed, a weak prior keeps ratings finite after only wins or only losses, and another
+prior links a player to its earlier version, as in Coulom 2008, "Whole-History Rating".
 """
 
 from __future__ import annotations
@@ -63,8 +62,8 @@ class Rating:
     elo: float
     """The rating, on the Elo scale that the fixed players define."""
     standard_error: float
-    """Standard error of ``elo``, from the observed Fisher information; 0 for a fixed
-    rating."""
+    """Standard error of ``elo``, from the observed Fisher information; 0 if ``elo`` is
+    fixed."""
     num_games: int
     """Number of games that the player has played."""
 

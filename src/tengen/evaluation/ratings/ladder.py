@@ -41,11 +41,9 @@ class LadderConfig:
     num_games: int = bounded(16, 2, MAX_GAMES)
     """Number of games with which a model is rated, at least 2."""
     round_games: int = bounded(8, 2, MAX_GAMES)
-    """Number of games per round, at least 2. In each round the model plays one
-    anchor."""
+    """Number of games per round, at least 2. A round is played against one anchor."""
     anchor_games: int = bounded(20, 2, MAX_GAMES)
-    """Number of games per match between anchors, if no results are shipped for the
-    game."""
+    """Number of games per match between anchors, if the game has no shipped results."""
     final_games: int = bounded(40, 0, MAX_GAMES)
     """Number of games against ``final_opponent`` at the end of training; 0 for none."""
     final_opponent: str = "mcts:1000"
@@ -60,8 +58,7 @@ class LadderConfig:
     time_share: float = bounded(
         0.05, 0, 1, below=True, rule="must be at least 0 and below 1; use 0.05"
     )
-    """Maximum share of a run's time that is spent on rating, in [0, 1); 0 disables
-    it."""
+    """Maximum share of a run's time for rating models, in [0, 1); 0 disables rating."""
     anchors: tuple[str, ...] = (
         "random",
         "mcts:30",
@@ -75,11 +72,7 @@ class LadderConfig:
     network that searches with ``num_simulations``)."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges of the fields.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_fields(self)
         check_moves(self.num_simulations, self.opening_plies)
         fixed_players(self.anchors)
@@ -113,8 +106,7 @@ def rate_generation(
     ``RUN/eval/<model>-<n>.json``.
 
     Args:
-        run: The run directory, which stores the results. Only one process at a time may
-            rate models in it.
+        run: The run directory, in which one process at a time may rate models.
         number: The model's number in ``RUN/models``.
         player: The player that uses the model.
         game: The game to play.
@@ -123,8 +115,7 @@ def rate_generation(
         book: Opening book; None for random openings.
         seed: Seed of the run, from which the seeds of rounds are derived.
         num_threads: Number of threads that play games.
-        time_limit_s: Seconds after which no further round begins. The first round is
-            always played. None for no limit.
+        time_limit_s: Seconds after which no further round begins. None for no limit.
         stop: Called ten times a second; ends the current match if it returns True.
 
     Raises:

@@ -58,8 +58,7 @@ class ManagerLimits:
 
     Args:
         rules: The rules that the model plays.
-        begun_s: The start time of the process, in seconds on the clock that ``start``
-            uses.
+        begun_s: Start time of the process, in seconds on the clock of ``start``.
         own_bytes: The memory that the process uses without search trees.
     """
 

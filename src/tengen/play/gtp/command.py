@@ -204,8 +204,7 @@ def _final_score(engine: Engine, command: Command) -> str:
 def _final_status_list(engine: Engine, command: Command) -> str:
     """Lists territory by the rules, and dead stones by the network's prediction.
 
-    The list for the status seki is always empty: area scoring does not distinguish
-    seki.
+    The status seki has no stones: area scoring has no special case for seki.
     """
     position = engine.position
     board = _core.GoPosition(position.game.name, position.actions)
@@ -237,8 +236,7 @@ def _dead_chains(
 ) -> list[list[int]]:
     """Returns the chains that the network predicts to be dead, as sorted points.
 
-    Pass-alive chains are excluded. The list is empty if the network does not predict
-    ownership.
+    Excludes pass-alive chains. Empty if the network does not predict ownership.
     """
     position = engine.position.going_on()
     forecast = engine.forecast(position)
@@ -297,8 +295,7 @@ COMMANDS: dict[str, Handler] = {
     "kata-raw-nn": _raw_nn,
     "tengen-ownership": _ownership,
     "gogui-analyze_commands": _gogui_commands,
-    # Does nothing: its name in list_commands tells GoGui to stop searches with
-    # INTERRUPT.
+    # Does nothing: its name in list_commands lets GoGui send INTERRUPT.
     "gogui-interrupt": lambda engine, command: "",
     "clear_cache": _clear_cache,
     # Does nothing: the arrival of the line "stop" has already ended the search.

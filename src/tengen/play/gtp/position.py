@@ -103,7 +103,7 @@ class Position:
 
     @property
     def closing_pass(self) -> list[tuple[int, int, int]]:
-        """Actions that a search excludes: a pass just after an inserted pass."""
+        """Actions to exclude (see ``Player.begin``): a pass after an inserted pass."""
         return [(self.state.to_play, self._pass, 1)] if self.is_passed_to else []
 
     def after(self, player: int, action: int) -> Position:

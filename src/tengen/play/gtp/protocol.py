@@ -85,8 +85,7 @@ def answer_text(command: Command, text: str, *, ok: bool = True) -> str:
 
     Args:
         command: The command.
-        text: The response. Empty lines are removed, because GTP ends a response with
-            one.
+        text: The response. Empty lines, which would end it, are removed.
         ok: Whether the command succeeded.
     """
     lines = [_CONTROL.sub("", line) for line in text.splitlines() if line.strip()]

@@ -33,9 +33,8 @@ class TimeSettings:
     """The time settings of a game, which are the same for both sides."""
 
     kind: Literal["none", "absolute", "byoyomi", "canadian", "fischer"] = "none"
-    """The time system. An overtime period is for one move in ``byoyomi`` and for
-    several moves in ``canadian``. In ``fischer``, each move adds time to the main
-    time."""
+    """The time system. A period of overtime is for one move in ``byoyomi``, for several
+    in ``canadian``. In ``fischer``, each move adds time to the main time."""
     main_s: float = 0.0
     """Main time, before the overtime begins."""
     period_s: float = 0.0
@@ -81,8 +80,7 @@ class Clock:
 
         Args:
             player: The side, 0 for Black or 1 for White.
-            seconds: Remaining main time if ``count`` is 0, otherwise remaining time of
-                the period.
+            seconds: Remaining main time if ``count`` is 0, otherwise the period's.
             count: Remaining moves in the period, or remaining periods.
         """
         if not (self._is_said or self.is_running) and seconds > 0:
