@@ -47,7 +47,7 @@ class AcceptAllGate:
     """A gate that accepts every candidate without a match."""
 
     kind: Literal["accept_all"] = "accept_all"
-    """The kind of gate, as in ``agent.gate.kind``."""
+    """The value of ``agent.gate.kind`` that selects this gate."""
 
     def __post_init__(self) -> None:
         """Raises UsageError if the kind is not ``accept_all``."""
@@ -82,7 +82,7 @@ class MatchGate(PlayedGate):
     """A gate that requires a minimum score in a match against the current model."""
 
     kind: Literal["match"] = "match"
-    """The kind of gate, as in ``agent.gate.kind``."""
+    """The value of ``agent.gate.kind`` that selects this gate."""
     num_games: int = bounded(100, 2, MAX_GAMES)
     """Maximum number of games per match, at least 2, so that each side can move first
     (KataGo: 200). The match ends once the remaining games cannot change the verdict."""
@@ -112,7 +112,7 @@ class SprtGate(PlayedGate):
     """
 
     kind: Literal["sprt"] = "sprt"
-    """The kind of gate, as in ``agent.gate.kind``."""
+    """The value of ``agent.gate.kind`` that selects this gate."""
     elo0: float = bounded(-35.0, -_MAX_ELO, _MAX_ELO)
     """Elo difference at which a candidate should fail, from -1000 to below ``elo1``."""
     elo1: float = bounded(35.0, -_MAX_ELO, _MAX_ELO)

@@ -181,8 +181,8 @@ class MatchJournal:
     """A folder of journals with a match's finished games, so that a match can resume.
 
     Each process that plays the match adds a journal: ``1.journal``, ``2.journal`` and
-    so on. A frame is one game, as in ``games.jsonl``. Only one process at a time may
-    use it.
+    so on. A frame is a game, as in ``games.jsonl``. One process at a time may use a
+    folder.
 
     Attributes:
         played: Games that earlier processes finished, ordered by index.

@@ -82,9 +82,9 @@ def read_go_rules(text: str) -> tuple[str, bool] | None:
     """Parses the text of Go rules; returns (ko, may_suicide) as in ``GoRules``.
 
     Args:
-        text: A name such as ``tromp-taylor``, ``NZ`` or ``chinese-ogs``, in which case
-            does not matter and ``_`` or a space stands for ``-``; or KataGo's short
-            form, such as ``koSIMPLEscoreAREAtaxNONEsui0``; or KataGo's JSON object.
+        text: A name such as ``tromp-taylor``, ``NZ`` or ``chinese-ogs`` (any letter
+            case; ``_`` or a space in place of ``-``); or KataGo's short form, such as
+            ``koSIMPLEscoreAREAtaxNONEsui0``; or KataGo's JSON object.
 
     Returns:
         The rules; None if the text is invalid or the rules are not supported.

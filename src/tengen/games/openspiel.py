@@ -127,7 +127,7 @@ class OpenSpielGame:
         return first, second
 
     def play_out(self, state: Any, draw: Callable[[int], int]) -> tuple[float, float]:
-        """Plays to the end; returns the results, as `returns`. Keeps ``state``.
+        """Plays to the end; returns the results. Does not modify ``state``.
 
         Args:
             state: A position that is not terminal.

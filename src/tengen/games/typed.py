@@ -45,7 +45,7 @@ def allow(task: str) -> None:
 
 
 def check_allowed(task: str) -> None:
-    """Raises UsageError if the user must type ``task`` and did not."""
+    """Raises UsageError if ``task`` is a program that the user did not type."""
     if is_program(task) and task not in _allowed:
         raise UsageError(_refusal(task))
 

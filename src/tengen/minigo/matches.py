@@ -140,7 +140,7 @@ class TargetMatches:
         self._model: tuple[int, ModelPlayer] | None = None
 
     def turn(self) -> Report | None:
-        """Plays a part of a match or publishes a record or result. Blocks."""
+        """Plays a part or publishes a result; returns a report, or None at the end."""
         while True:
             self.waits_for = ""
             models = self._run.models.numbers()
@@ -199,7 +199,7 @@ class TargetMatches:
 
     @contextlib.contextmanager
     def _claimed(self, name: str) -> Iterator[bool]:
-        """Tries to hold the run's lock ``name``; yields whether this succeeded."""
+        """Tries to acquire the run's lock ``name``; yields whether it did."""
         lock: WriterLock | None = None
         name = f"target-{name}"
         if self._run.lock_holder(name) is None:

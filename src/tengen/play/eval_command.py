@@ -33,7 +33,7 @@ from tengen.play.agent_player import AgentModel, open_agent
 __all__ = ["add_arguments", "evaluate"]
 
 _MAX_EPISODES = 1_000_000
-# Maximum number of vectorized copies. A constant, because their number affects results.
+# Maximum number of vectorized copies; constant, because results depend on the number.
 _MAX_COPIES = 16
 _OF_EPISODES = (
     "episodes",

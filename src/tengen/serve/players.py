@@ -100,7 +100,7 @@ class Players:
             player.close()
 
     def _at_level(self, name: str, level: int | None) -> Player:
-        """Returns a bundled player, which shares the model of another cached level.
+        """Returns a bundled player; shares the model of a cached level of the player.
 
         The caller must hold the lock.
         """

@@ -63,7 +63,7 @@ _SPAWN = multiprocessing.get_context("spawn")
 
 
 class ServerProcess:
-    """A filled store in a process of its own; a context manager that removes it.
+    """A filled store in a process of its own. Exiting the context removes its folders.
 
     Args:
         workloads: The workloads whose tables the store has.

@@ -61,7 +61,7 @@ class Workload:
 
     @property
     def stored_bytes(self) -> int:
-        """Bytes that each new item adds to the store; overlapping items share steps."""
+        """Bytes that a new item adds to the store. Overlapping items share steps."""
         return self.step_bytes * self.period
 
     def at_full_speed(self) -> Workload:

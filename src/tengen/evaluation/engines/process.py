@@ -136,7 +136,7 @@ class EngineProcess(Closable, ABC):
 
     @abstractmethod
     def read(self, answer: str) -> int | None:
-        """Parses ``answer``, a move of the engine; returns its action, or None."""
+        """Parses ``answer``, a move; returns its action, or None if it is invalid."""
 
     def resigns(self, answer: str) -> bool:
         """Returns whether ``answer``, a response from ``choose``, is a resignation."""

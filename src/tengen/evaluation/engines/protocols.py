@@ -57,7 +57,7 @@ class GtpEngine(EngineProcess):
         raise self._stranger(line, answer)
 
     def open(self, game: Game) -> None:
-        """Sets the board size, and the rules if the engine supports that command."""
+        """Sets the board size and, if ``kata-set-rules`` is supported, the rules."""
         self._game = game
         self._rules = _core.parse_go_name(game.name)
         self.can_score = "final_score" in self.commands
@@ -219,7 +219,7 @@ class GomocupEngine(EngineProcess):
 
         Raises:
             EngineRefusal: The engine responded with ERROR or UNKNOWN.
-            RunError: The engine dies, or is too slow.
+            RunError: The engine died or timed out.
         """
         self._tell("".join(f"{one}\r\n" for one in (line, *more)), line)
         answer = self._read_answer(line, _find_line)

@@ -258,7 +258,7 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def _t_quantile(freedom: int) -> float:
-    """Returns the two-sided 95 % quantile of Student's t; ``freedom``: its degrees."""
+    """Returns the two-sided 95 % quantile of Student's t of ``freedom`` degrees."""
     low, high = 1.0, 16.0  # The quantile is 12.7 for freedom 1 and decreases to 1.96.
     for _ in range(_NUM_HALVINGS):
         middle = (low + high) / 2

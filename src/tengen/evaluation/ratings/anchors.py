@@ -122,7 +122,7 @@ def opened_anchor(player: FixedPlayer, game: Game, num_threads: int) -> MatchPla
 
 
 def shipped_pairings(task: str) -> list[Pairing]:
-    """Returns the results of matches between anchors that tengen ships for a game."""
+    """Returns the shipped match results between a game's anchors, maybe none."""
     return [
         Pairing(a, b, Tally(wins_a, draws, wins_b))
         for a, b, wins_a, draws, wins_b in _shipped().get(task, [])

@@ -39,7 +39,7 @@ class LadderConfig:
     """Settings for rating a run's models while the run trains."""
 
     num_games: int = bounded(16, 2, MAX_GAMES)
-    """Number of games with which a model is rated, at least 2."""
+    """Number of games that determine a model's rating, at least 2."""
     round_games: int = bounded(8, 2, MAX_GAMES)
     """Number of games per round, at least 2. A round is played against one anchor."""
     anchor_games: int = bounded(20, 2, MAX_GAMES)

@@ -219,7 +219,7 @@ def _whole(text: bytes, named: str) -> str | None:
 
 
 def _as_utf8(text: bytes) -> str | None:
-    """Decodes UTF-8, maybe truncated in a character; returns None for other bytes."""
+    """Decodes UTF-8 whose last character may be cut off; None for other bytes."""
     try:
         return codecs.getincrementaldecoder("utf-8")().decode(text)
     except UnicodeDecodeError:
@@ -277,7 +277,7 @@ def _guess(text: str) -> list[str]:
 
 
 def _fits(texts: Iterable[bytes], charset: str, *, cut: bool) -> bool:
-    """Returns whether texts are valid in a charset; ``cut``: even if truncated."""
+    """Returns whether texts are valid; ``cut`` allows a truncated last character."""
     make_decoder = codecs.getincrementaldecoder(charset)
     try:
         for text in texts:
