@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def players(args: argparse.Namespace) -> dict[str, Any]:
-    """Prints the bundled players, or the levels of one player; returns manifests.
+    """Prints the bundled players, or one player with its levels.
 
     Raises:
         UsageError: The named player does not exist, or a manifest is damaged.

@@ -44,10 +44,10 @@ _MOST_LEVELS = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Strength:
-    """A measurement of a player's strength, and the command that measures it."""
+    """A measurement of a player's strength, and the command that repeats it."""
 
     what: str
-    """Description of the quantity that ``value`` measures."""
+    """What ``value`` measures, such as the score against an opponent."""
     value: float
     """The measured value, a fraction in [0, 1]."""
     low: float
@@ -55,16 +55,12 @@ class Strength:
     high: float
     """Upper end of the 95 % confidence interval of ``value``."""
     number: int
-    """Number of games or positions in the measurement."""
+    """Number of games or positions on which ``value`` is based."""
     command: str
     """The command that repeats the measurement."""
 
     def __post_init__(self) -> None:
-        """Checks the values of the fields.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         for name in ("value", "low", "high"):
             check_range(name, getattr(self, name), 0.0, 1.0)
         check_range("number", self.number, 1, 10_000_000)
@@ -77,9 +73,9 @@ class RatedLevel(Level):
     name: str
     """The level's name for ``--level``, a single word."""
     rating: float = bounded(0.0, -_MOST_RATING, _MOST_RATING)
-    """The level's Elo rating, on a scale where ``random`` is rated 0."""
+    """The level's Elo rating, on the scale on which ``random`` is rated 0."""
     rating_error: float = bounded(0.0, 0.0, _MOST_RATING)
-    """The half-width of the rating's 95 % confidence interval, in Elo."""
+    """Half-width of the rating's 95 % confidence interval, in Elo."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +89,8 @@ class Manifest:
     task: str
     """The game that the player plays."""
     trained_on: str
-    """The game that the player was trained on. Its board may be smaller than the board
-    of ``task``, because the network's weights do not depend on the board size."""
+    """The game that the player was trained on. Its board may be smaller than that of
+    ``task``: the network's weights do not depend on the board size."""
     net: str
     """The size of the network, such as ``2x32``."""
     recipe: str
@@ -102,11 +98,11 @@ class Manifest:
     command: str
     """The command that trained the player."""
     commit: str
-    """The Git commit of tengen that trained the player."""
+    """The Git commit of tengen with which the player was trained."""
     games: int = bounded(0, 0)
     """Number of self-play games in the training run."""
     cpu_seconds: float = bounded(0.0, 0.0)
-    """CPU time of the training run over all processes, in seconds."""
+    """CPU time of all processes of the training run, in seconds."""
     strength: tuple[Strength, ...] = ()
     """Measurements of the player's playing strength."""
     levels: tuple[RatedLevel, ...] = ()
@@ -114,16 +110,12 @@ class Manifest:
     levels_command: str = ""
     """The command that measures the levels' ratings."""
     num_bytes: int = bounded(0, 0)
-    """Total size of the model files, without the manifest, in bytes."""
+    """Total size of the model's files except the manifest, in bytes."""
     sha256: dict[str, str]
-    """SHA-256 digest of each model file by file name, in lower-case hexadecimal."""
+    """SHA-256 digests of the model's files by file name, in lower-case hexadecimal."""
 
     def __post_init__(self) -> None:
-        """Checks the values of the fields.
-
-        Raises:
-            UsageError: A field is out of its range, or a name or digest is malformed.
-        """
+        """Raises UsageError if a field is out of its range or malformed."""
         check_fields(self)
         is_name = _NAME.fullmatch(self.name) is not None
         check(is_name, "name", self.name, "must be as go/9; name it so")
@@ -146,7 +138,7 @@ def find_level(manifest: Manifest, word: str) -> RatedLevel:
             the level with the nearest rating.
 
     Raises:
-        UsageError: The player does not have the level.
+        UsageError: The player does not have this level, or has no levels.
     """
     levels = manifest.levels
     if not levels:
@@ -175,7 +167,7 @@ FOLDER = Path(__file__).parent / "players"
 
 _ADVICE = "install tengen again"
 _MOST_BYTES = 4 << 20
-# The character in a folder's name that replaces a slash in the player's name.
+# In the name of a player's folder, this character replaces each slash.
 _SLASH = "-"
 
 
@@ -186,9 +178,9 @@ def bundled_names() -> list[str]:
 
 
 def bundled_name(word: str) -> str | None:
-    """Returns the bundled player that ``word`` names; None if it names no player.
+    """Returns the bundled player that ``word`` names, or None.
 
-    An existing path never names a bundled player.
+    A word that is an existing path names that path, not a bundled player.
 
     Args:
         word: The name with or without prefix, ``bundled:go/9`` or ``go/9``.
@@ -204,10 +196,10 @@ def bundled_name(word: str) -> str | None:
 
 
 def known_name(name: str) -> str:
-    """Returns ``name`` if it is in ``bundled_names``.
+    """Returns ``name`` after checking that a bundled player has this name.
 
     Raises:
-        UsageError: No bundled player is named ``name``.
+        UsageError: No bundled player has this name.
     """
     known = bundled_names()
     if name not in known:
@@ -237,13 +229,13 @@ def read_manifest(name: str) -> Manifest:
 
 
 def bundled_folder(name: str) -> Path:
-    """Verifies the files of a bundled player; returns its model directory.
+    """Verifies the checksums of a bundled player; returns its model directory.
 
     Args:
         name: One of ``bundled_names``.
 
     Raises:
-        UsageError: A model file is missing, damaged or too large.
+        UsageError: The manifest or a model file is missing, damaged or too large.
     """
     folder, manifest = _folder(name), read_manifest(name)
     num_bytes = 0
@@ -283,7 +275,7 @@ def level_of(word: str, level: str) -> RatedLevel:
         level: A level's number or name, or ``rating:1200``, as for ``find_level``.
 
     Raises:
-        UsageError: ``word`` names no bundled player, or it does not have the level.
+        UsageError: ``word`` names no bundled player, or the level does not exist.
     """
     name = bundled_name(word)
     if name is None:

@@ -45,30 +45,30 @@ class Finding:
     """The result of one check of ``tengen doctor``."""
 
     text: str
-    """Description of the result and its consequence for tengen."""
+    """What the check found, and what follows for tengen."""
     state: State = "ok"
     """``absent``: an optional part is missing; ``bad``: training would fail."""
     fix: str = ""
-    """The command or action that fixes the problem; empty if there is none."""
+    """The command or action that fixes the problem; empty if nothing needs fixing."""
 
 
 _COMPILERS = ("c++", "g++", "clang++")
-# CPU features that speed up networks, in decreasing order of benefit.
+# CPU features that speed up networks, most beneficial first.
 _FEATURES = ("amx_bf16", "avx512_bf16", "avx512f", "avx2", "sse4_2", "asimd")
-# CPU features that the kernels of core/simd/dispatch.cc require, fastest kernels first.
+# CPU features required by each set of kernels in core/simd/dispatch.cc, fastest first.
 _KERNEL_FEATURES = {
     "avx512": ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"),
     "avx2": ("avx2", "fma", "bmi1", "bmi2"),
 }
 _MIN_MEMORY_GIB = 2.0
 _MIN_DISK_GIB = 1.0
-# Containers have 64 MB of shared memory by default, too little for image replay.
+# The default of containers, 64 MB of shared memory, is too little for image replay.
 _MIN_SHARED_MIB = 256
 _SHARED = Path("/dev/shm")
 
 
 def check_machine() -> dict[str, Finding]:
-    """Checks the machine, and returns the findings by name of the check."""
+    """Checks the machine; returns the findings by name of the check."""
     return {
         "python": _python(),
         "core": core(),
@@ -101,7 +101,7 @@ def core() -> Finding:
 
 
 def kernels() -> Finding:
-    """Reports the SIMD kernels that the core uses, and why it uses no faster ones."""
+    """Reports the SIMD kernels that the core uses, and why faster ones are not used."""
     try:
         chosen = importlib.import_module("tengen._core").kernel_name()
     except ImportError:
@@ -119,7 +119,7 @@ def kernels() -> Finding:
 
 
 def cores() -> Finding:
-    """Reports the default number of threads, and how it is derived."""
+    """Reports the number of usable cores, which is the default number of threads."""
     quota = quota_cores()
     limit = "no quota" if quota is None else f"a quota of {quota:g}"
     usable = available_cores()
@@ -129,7 +129,7 @@ def cores() -> Finding:
 
 
 def memory() -> Finding:
-    """Reports the memory limit of this process, from the machine and the cgroup."""
+    """Reports the memory that this process may use, by machine and cgroup."""
     gib = memory_limit_bytes() / 2**30
     text = f"{gib:.1f} GiB (at least {_MIN_MEMORY_GIB:g})"
     if gib >= _MIN_MEMORY_GIB:
@@ -138,7 +138,7 @@ def memory() -> Finding:
 
 
 def disk() -> Finding:
-    """Reports the free disk space for ``runs/``, the default folder of runs."""
+    """Reports the free disk space at ``runs/``, the default folder of runs."""
     runs = Path("runs")
     folder = runs if runs.is_dir() else Path.cwd()
     gib = shutil.disk_usage(folder).free / 2**30
@@ -175,7 +175,7 @@ def _program(names: tuple[str, ...], what_for: str, fix: str) -> Finding:
     return Finding(f"not found, needed {what_for}", "absent", f"on Debian: {fix}")
 
 
-# Packages that tengen requires. Only openvino has a fallback.
+# Packages that tengen requires. Only openvino has a fallback: torch.
 _REQUIRED = ("numpy", "torch", "openvino", "onnx", "safetensors", "rich")
 _WITHOUT = {"openvino": "torch computes instead, slower"}
 
@@ -198,16 +198,16 @@ EXTRAS = {
     "mlperf": "tengen mllog",
     "serve": "tengen serve",
 }
-"""Purpose of each extra, except the extras for benchmarks, tests and the docs site."""
+"""The purpose of each extra, without the extras for benchmarks, tests and docs."""
 
 
 def check_required() -> dict[str, Finding]:
-    """Imports the packages that training requires, and returns findings by name."""
+    """Imports the packages that training requires; returns findings by package."""
     return {name: package(name) for name in _REQUIRED}
 
 
 def package(name: str) -> Finding:
-    """Checks whether the package ``name`` can be imported, and reports its version."""
+    """Imports the package ``name``; reports its version or the reason of a failure."""
     fix = pip_install(name)
     try:
         importlib.import_module(name)
@@ -225,7 +225,7 @@ def package(name: str) -> Finding:
 
 
 def check_extras() -> dict[str, Finding]:
-    """Checks the metadata of all extras without imports; returns findings by name."""
+    """Checks which extras are installed, without imports; returns findings by name."""
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
@@ -352,13 +352,13 @@ _MARKS = {"ok": "ok ", "absent": "-- ", "bad": "BAD"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds nothing, because ``doctor`` has no arguments of its own."""
+    """Adds nothing: ``doctor`` has no arguments of its own."""
 
 
 def doctor(args: argparse.Namespace) -> dict[str, Any]:
-    """Prints one line per check, followed by a fix if there is one.
+    """Runs all checks; prints a line per check, and a fix below it if needed.
 
-    Blocks for several seconds, because it imports the packages that training uses.
+    Blocks for several seconds while it imports the packages that training uses.
 
     Returns:
         ``exit_code``, 1 if a check is bad, else 0; and ``checks`` by name, with the
@@ -387,7 +387,7 @@ def doctor(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def examine() -> dict[str, Finding]:
-    """Runs all checks, and returns the findings by name, in the order of printing."""
+    """Runs all checks; returns the findings by name, in the order of printing."""
     found = {**check_machine(), **check_required()}
     if found["core"].state == "ok":
         found.update(check_choices())

@@ -1,7 +1,7 @@
 """``tengen game new`` and ``tengen env new``: write starter files.
 
-The files are a small working game or environment, which can be trained, and its test.
-The user chooses the name.
+The files are a small working game or environment, ready for training, and its test. The
+user chooses the name.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _MODULE, _CLASS = "starter_module", "StarterClass"
 
 @dataclass(frozen=True)
 class _Starter:
-    """The templates of a module and its test, and the commands to run next."""
+    """The templates of a module and its test, and the commands to try afterwards."""
 
     kind: str
     """The first word of the command, ``game`` or ``env``."""
     source: str
-    """Template file of the module."""
+    """Name of the template file for the module."""
     test: str
-    """Template file of the module's test."""
+    """Name of the template file for the module's test."""
     after: tuple[str, ...]
     """Commands suggested to the user, with placeholders for the task and the run."""
 
@@ -83,7 +83,7 @@ def game_new(args: argparse.Namespace) -> dict[str, Any]:
     """Writes a small working game and its test.
 
     Returns:
-        ``task``, ``files``, and ``commands``, the commands to run next.
+        ``task``, ``files`` (paths), and ``commands`` (those to try next).
 
     Raises:
         UsageError: The name is not valid for a new module, or a file exists.
@@ -92,7 +92,7 @@ def game_new(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def env_new(args: argparse.Namespace) -> dict[str, Any]:
-    """Writes a small working environment and its test; see ``game_new`` for the report.
+    """Writes a small working environment and its test; reports as ``game_new``.
 
     Raises:
         UsageError: The name is not valid for a new module, or a file exists.
@@ -116,12 +116,12 @@ def _write(starter: _Starter, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _write_files(starter: _Starter, name: str, folder: Path) -> tuple[Path, Path, str]:
-    """Writes the module and its test, or neither file. Blocks.
+    """Writes the module and its test after checking names and paths. Blocks.
 
     Args:
         starter: The template files.
         name: The module name, such as ``my_game``; the class is then ``MyGame``.
-        folder: The output folder, created if it is missing.
+        folder: The output folder, created if missing.
 
     Returns:
         The module file, the test file, and the task, such as ``my_game:MyGame``.
@@ -177,11 +177,7 @@ def _class_name(starter: _Starter, name: str) -> str:
 
 
 def _check_free(*names: str) -> None:
-    """Checks that no importable module has one of ``names``.
-
-    Raises:
-        UsageError: An importable module has one of ``names``.
-    """
+    """Raises UsageError if an importable module has one of ``names``."""
     for name in names:
         is_known = name in sys.stdlib_module_names or name in sys.builtin_module_names
         if not is_known and name not in sys.modules:

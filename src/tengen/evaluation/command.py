@@ -38,9 +38,9 @@ class MatchSettings:
     """The match settings that ``--set`` can change."""
 
     a: PlayConfig = field(default_factory=PlayConfig)
-    """Play settings of player A; by default the settings stored in A's model."""
+    """Player A's play settings; by default those stored in its model."""
     b: PlayConfig = field(default_factory=PlayConfig)
-    """Play settings of player B; by default the settings stored in B's model."""
+    """Player B's play settings; by default those stored in its model."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -198,7 +198,7 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _threads(threads: int | None, trees: str) -> tuple[int, list[int]]:
-    """Returns the number of match threads, and the threads per tree of each player."""
+    """Returns the number of match threads, and the threads per tree of A and of B."""
     words = trees.split(",")
     is_count = all(word.isascii() and word.isdecimal() for word in words)
     check(
@@ -224,7 +224,7 @@ def _players(
         args: The parsed command-line arguments.
         num_threads: Number of threads that play the match.
         trees: Number of threads that search one tree, for A and for B.
-        typed: The Python task, ``module:Class``, that the user typed for this command.
+        typed: The task ``module:Class`` that the user typed, or None.
     """
     found = {"a": find_player(args.a), "b": find_player(args.b)}
     usual = MatchSettings(
@@ -269,7 +269,7 @@ def _players(
 
 
 def _levels(text: str | None) -> dict[str, str | None]:
-    """Returns the levels in ``text`` by player, ``a`` and ``b``; None for no level."""
+    """Parses ``--level``; returns the levels of ``a`` and ``b``, None for no level."""
     words = [] if text is None else text.split(",")
     check(
         len(words) <= 2, "level", text, "must be L or L,L; for example 2 or 1,3 or ,3"
@@ -281,8 +281,9 @@ def _levels(text: str | None) -> dict[str, str | None]:
 def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:
     """Returns the game that both players play.
 
-    A network trained on several games plays the requested game. A network for boards of
-    any size plays the requested game or the other player's game.
+    ``name`` or the models' own games determine the game. A network trained on several
+    games adapts to ``name``. A network for boards of any size adapts to ``name``, or to
+    the game of the other player.
 
     Args:
         a: The first player.
@@ -317,7 +318,7 @@ def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:
 
 
 def _count(line: ProgressLine, num_games: int, tally: Tally) -> None:
-    """Shows on ``line`` how many of ``num_games`` games have a result."""
+    """Shows the number of games with a result and A's points on ``line``."""
     line.tell(f"game {tally.num_games} of {num_games}, A has {tally.points:g} points")
 
 
@@ -340,7 +341,7 @@ def _text(a: str, b: str, report: MatchReport) -> str:
 
 
 def _disputed(report: MatchReport) -> list[str]:
-    """Returns the lines of the printed report about disputed games."""
+    """Returns the printed report's lines about disputed games; empty if none."""
     if not report.disputes:
         return []
     num_disputed, num_games = len(report.disputes), len(report.games)
@@ -356,7 +357,7 @@ def _first_dispute(report: MatchReport) -> str:
 
 
 def _seen(side: str, engine: EngineReport) -> list[str]:
-    """Returns the lines of the printed report about the engine of ``side``."""
+    """Returns the printed report's lines about the external engine of ``side``."""
     who = side.upper()
     lines = []
     if engine.num_scored > 0:

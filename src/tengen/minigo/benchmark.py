@@ -1,4 +1,4 @@
-"""Reads the files of a benchmark run and checks that they agree."""
+"""Reads the files of a benchmark run and checks that they are consistent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tengen.run import RunDirectory
 
 __all__ = ["BenchmarkRun", "Settings", "read_benchmark"]
 
-# Tolerance for comparing times, because the files round times to milliseconds.
+# Tolerance for comparing times, which the files round to milliseconds.
 _SAME_S = 1e-3
 
 _KEYS = {
@@ -40,7 +40,7 @@ class Settings:
     """Settings of a run that its MLPerf log reports."""
 
     batch_size: int
-    """Number of rows in the batch of a learner step."""
+    """Rows per batch of a learner step."""
     optimizer: str
     """Kind of the optimizer, such as ``sgd``."""
     rates: tuple[float, ...]
@@ -52,7 +52,7 @@ class Settings:
     min_games: int
     """Minimum number of games in a generation."""
     iterations: int
-    """Number of models to train."""
+    """Number of models that the run trains."""
     target_games: int
     """Number of games that each model plays against the target."""
     seed: int
@@ -76,17 +76,17 @@ class BenchmarkRun:
     platform: str
     """The machine on which the run began, from ``code.txt``."""
     clock: Clock
-    """Start times of the run's phases."""
+    """The times at which the run's phases began."""
     generations: tuple[TrainedGeneration, ...]
-    """Generations that the learner has trained on, in order."""
+    """The generations on which the learner has trained, in order."""
     evaluated: tuple[TargetRecord, ...]
     """Records of the models that played the target, in order of model number."""
     result: TargetResult | None
-    """Result of the run; None until the evaluation of its models has ended."""
+    """Result of the run; None until all needed matches are played."""
 
     @property
     def passed(self) -> TargetRecord | None:
-        """The first model that reached the required win rate, or None if none has."""
+        """The record of the first model that reached the win rate, or None."""
         if self.result is None:
             return None
         at_least = self.result.win_rate

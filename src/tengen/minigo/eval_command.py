@@ -39,7 +39,7 @@ def has_target(where: str) -> bool:
 def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
     """Plays a run's unfinished matches against the target and prints the result.
 
-    Several processes may do so concurrently, on any host with the run directory.
+    Several processes, on any host with the run directory, can share the work.
 
     Args:
         args: ``model``, the run; ``threads``; ``task``, required for a game in Python;
@@ -47,12 +47,12 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
 
     Returns:
         ``run``, the fields of ``RUN/eval/target/result.json`` if there is a result, and
-        ``exit_code``: without a result 1, or 130 if interrupted.
+        ``exit_code``: 0 with a result, 130 after an interrupt, otherwise 1.
 
     Raises:
-        UsageError: The target is missing, differs from the target of earlier matches,
-            or is a program that was not typed; the folder is a mirror or cannot be
-            written; or the run is still stopping.
+        UsageError: The target is missing, differs from that of earlier matches, or is a
+            program that the user did not type; the run directory is a mirror or not
+            writable; or the run is still stopping.
         RunError: A model is damaged, or the target fails.
     """
     num_threads = usable_threads(args.threads)
@@ -101,7 +101,7 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _beside(result: TargetResult) -> list[str]:
-    """Returns text lines about the smoothed time to pass and the confirming match."""
+    """Returns lines about the smoothed time to pass and about the confirming match."""
     lines = []
     if result.smoothed_after_s is not None:
         lines.append(f"by all results smoothed {result.smoothed_after_s:,.1f} s")

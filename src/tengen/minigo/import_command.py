@@ -1,7 +1,7 @@
 """``tengen data import-minigo``: imports models and examples of MLPerf's minigo.
 
-See docs/howto/train/mlperf_data.md. Examples are in compressed record files, one file
-per game. N is the side of the board.
+See docs/howto/train/mlperf_data.md. Examples are stored in compressed record files, one
+file per game. N is the side length of the board.
 
 Source: MLPerf training v2.1, minigo, ``preprocessing.py`` for the content of examples;
 TensorFlow, ``tensorflow/core/lib/io/record_writer.h`` for the record format and
@@ -57,9 +57,9 @@ _WHAT = "examples"
 _MAX_BYTES = 1 << 26
 _HEADER_BYTES = 12
 _CRC_BYTES = 4
-# The index of the plane that is 1 everywhere if Black is to move.
+# The index of the plane that is all ones if Black is to move.
 _BLACK_PLANE = 8
-# Tolerance for the sum of a float32 probability distribution.
+# Tolerance of the check that a float32 policy sums to 1.
 _TOLERANCE = 1e-3
 
 
@@ -68,11 +68,11 @@ def read_examples(path: Path, side: int, layout: Layout) -> Examples:
 
     Args:
         path: The file.
-        side: N, the expected side of the board.
+        side: N, the board side that the file must have.
         layout: Axis order of the planes; minigo 0.7 and later write ``nchw``.
 
     Raises:
-        RunError: The file is missing, damaged, or has another board.
+        RunError: The file is missing or damaged, or has another board size.
     """
     rows = []
     with reading_file(_WHAT, path):
@@ -88,10 +88,10 @@ def read_examples(path: Path, side: int, layout: Layout) -> Examples:
 
 
 def side_of(path: Path) -> int:
-    """Returns the board side of the first example in a file; 0 if it has no examples.
+    """Returns the board side of a file's first example; 0 if there are no examples.
 
     Raises:
-        RunError: See ``read_examples``.
+        RunError: The file is missing or damaged.
     """
     with reading_file(_WHAT, path):
         data = memoryview(_inflated(read_bounded(path, _MAX_BYTES)))
@@ -228,8 +228,8 @@ def import_minigo(args: argparse.Namespace) -> dict[str, Any]:
         ``num_steps``; for examples ``generations``, ``num_games`` and ``num_rows``.
 
     Raises:
-        UsageError: The source is missing, or is a damaged or unsupported model; a
-            model's ``--out`` exists; or ``--out`` is below a file or cannot be written.
+        UsageError: The source is missing, or is a damaged or unsupported model;
+            ``--out`` exists, for a model; or ``--out`` is below a file or not writable.
             Nothing is written.
         RunError: An examples file is damaged, unreadable or unsupported, or a write
             fails.
@@ -271,7 +271,7 @@ def _import_model(
     try:
         weights = read_weights(opened())
     except RunError as error:
-        # Nothing is written yet, so an unsuitable file is a usage error.
+        # Nothing has been written yet, so report an unsuitable file as a usage error.
         raise UsageError(str(error)) from error
     task = f"go/{weights.side}/nosuicide/planes=minigo"
     meta = ModelMeta(
@@ -323,10 +323,10 @@ def import_examples(
     layout: Layout,
     watch: Callable[[ImportedGeneration], None],
 ) -> list[ImportedGeneration]:
-    """Writes the rows of all generations. Blocks; holds one packed generation.
+    """Imports all generations; returns what was written for each. Blocks.
 
     Games are numbered in the order of their paths, folder by folder. Existing output
-    files are replaced.
+    files are replaced. Memory holds one generation, packed, at a time.
 
     Args:
         source: A folder of folders ``NNNNNN``, each with ``.tfrecord.zz`` files at any
@@ -337,8 +337,8 @@ def import_examples(
 
     Raises:
         UsageError: ``source`` has no examples.
-        RunError: A file is damaged, or a write fails. Output files of earlier
-            generations are complete.
+        RunError: A file is damaged, or a write fails. The output files of the
+            generations before it are complete.
     """
     found = {
         int(folder.name): sorted(folder.rglob(_PATTERN))

@@ -35,17 +35,17 @@ __all__ = ["MAX_OPENINGS", "Opening", "add_arguments", "book", "find_openings"]
 
 # Simulations per move, as a share of the simulations that evaluate a complete opening.
 _MOVE_SHARE = 0.25
-# Maximum average number of tries per opening, after which ``find_openings`` fails.
+# Maximum number of tries per requested opening; then ``find_openings`` fails.
 _MOST_TRIES = 20
-# Sampling weight that is added to every balancing move, in case its policy is 0.
+# Added to the sampling weight of each balancing move, because its policy may be 0.
 _LEAST_SHARE = 1e-3
-# Number of leading planes with the stones in native games; see core/games/planes.h.
+# In native games, the first planes show the stones; see core/games/planes.h.
 _STONES = 3
 
 
 @dataclass(frozen=True)
 class Opening:
-    """A balanced opening, and its value."""
+    """A balanced opening and its search value."""
 
     moves: tuple[int, ...]
     """The opening's actions from the start of the game."""
@@ -74,8 +74,8 @@ def find_openings(
     the order of moves, only the first is returned.
 
     Args:
-        player: The player that searches, without tree reuse, because openings must not
-            depend on each other.
+        player: The player that searches. Its tree reuse must be off; otherwise each
+            evaluation would depend on the searches before it.
         num_openings: Number of openings to find, 1 to MAX_OPENINGS.
         num_plies: Moves per opening, at least 1. Openings that end the game are
             discarded.
@@ -85,7 +85,7 @@ def find_openings(
         temperature: Sampling temperature, above 0: moves are sampled in proportion to
             policy ** (1 / temperature).
         seed: Seed of the random numbers for sampling.
-        num_threads: Number of threads that search a tree.
+        num_threads: Number of threads that search one tree.
         watch: Called after each try with the numbers of openings found and tried.
 
     Raises:
@@ -152,7 +152,7 @@ def _balancing(
     shares: NDArray[np.float64],
     within: float,
 ) -> tuple[list[int], NDArray[np.float64]]:
-    """Returns actions after which the network expects an even game, with weights."""
+    """Returns the actions that lead to even positions, and their probabilities."""
     kept, weights = [], []
     for action, share in zip(actions, shares, strict=True):
         then = [*moves, action]

@@ -83,7 +83,7 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
         )
         if is_terminal:
             with contextlib.suppress(ImportError):
-                # This import gives ``input`` line editing and a history, if available.
+                # If available, readline adds line editing and a history to ``input``.
                 import readline  # noqa: F401
         run(session, with_prompt=is_terminal)
     return session.report()
@@ -117,7 +117,7 @@ class Opponent(Protocol):
 
     @property
     def name(self) -> str:
-        """The opponent's name, which is shown to the user."""
+        """The opponent's name, shown to the user."""
 
     @property
     def game(self) -> Game:
@@ -309,7 +309,7 @@ class Session:
         return self._state.is_terminal()
 
     def _undo(self) -> None:
-        """Undoes the user's last move and all moves after it."""
+        """Takes back the user's last move and the opponent's reply to it."""
         mine = [ply for ply, who in enumerate(self._movers) if who == self._person]
         if not mine:
             self._show("there is no move of yours to take back")

@@ -33,7 +33,7 @@ from tengen.play.agent_player import AgentModel, open_agent
 __all__ = ["add_arguments", "evaluate"]
 
 _MAX_EPISODES = 1_000_000
-# Maximum number of vectorized copies. It is fixed, because the copies affect results.
+# Maximum number of vectorized copies; constant, because results depend on the number.
 _MAX_COPIES = 16
 _OF_EPISODES = (
     "episodes",
@@ -113,9 +113,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def evaluate(args: argparse.Namespace) -> dict[str, Any]:
-    """Plays complete episodes and prints their mean return with a confidence interval.
+    """Plays complete episodes; prints and returns their mean return and its interval.
 
-    For a run with a target, see ``evaluate_models``.
+    A run with a target is evaluated by ``evaluate_models`` instead.
 
     Returns:
         ``model`` (the model directory), ``task``, ``seed``, ``protocol``, ``acting``
@@ -189,7 +189,7 @@ def _evaluate(
     except RunError as error:
         if not result:
             raise
-        # Only closing the environment failed, so report the result all the same.
+        # All episodes are complete and only closing failed, so return the result.
         print(f"tengen: {error}", file=sys.stderr)
         result["exit_code"] = RunError.exit_code
     return result
@@ -236,7 +236,7 @@ def _played(
 
 
 def _acting(args: argparse.Namespace, model: AgentModel, spec: envs.EnvSpec) -> Acting:
-    """Returns the method of choosing actions, from options or the task's protocol.
+    """Returns how to choose actions: from the options, or else the task's protocol.
 
     Raises:
         UsageError: An option is invalid, or would have no effect.

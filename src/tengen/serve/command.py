@@ -82,14 +82,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def serve(args: argparse.Namespace) -> dict[str, Any]:
-    """Prints the address and serves until a signal arrives.
+    """Prints the server's address, and serves until SIGINT or SIGTERM.
 
     Returns:
-        ``address`` and ``exit_code``.
+        ``address`` (without the token) and ``exit_code`` (130).
 
     Raises:
-        UsageError: The extra ``serve`` is not installed, a folder is not a run, or the
-            server cannot listen on the address.
+        UsageError: The extra ``serve`` is not installed, a folder is not a run, an
+            option is invalid, or the server cannot listen on the address.
         RunError: A run is damaged.
     """
     check_installed()
@@ -133,11 +133,7 @@ def serve(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def check_installed() -> None:
-    """Checks that the web framework is installed.
-
-    Raises:
-        UsageError: The web framework is not installed.
-    """
+    """Raises UsageError if the web framework is not installed."""
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise UsageError(

@@ -1,11 +1,11 @@
-"""``tengen bench actors``: the step rate of actors, compared with environments alone.
+"""``tengen bench actors``: the step rate of actors, relative to environments alone.
 
 The actors are processes of ``tengen actor``, and write to the same kind of table as in
-a run. This process does central inference, with one thread per inference server. It
-also samples and discards all items of the table, because no learner runs. The baseline
-is a group of processes that only step the same environments with random actions. The
-two groups run alternately. Rates are per CPU-second of all processes of a group, so
-that other load on the machine has little effect.
+a run. This process runs central inference, with one thread per inference server. In
+place of a learner, it samples all items of the table and discards them. The baseline is
+a group of processes that only step the same environments with random actions. The
+actors and the baseline run alternately. Rates are per CPU-second of a group's
+processes, so that other load on the machine has little effect.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ RUN_NET = "run"
 
 _START_S = 120.0
 _LOOK_S = 0.05
-# Polling interval: the queue never fills in this time, yet polling is cheap.
+# Polling interval of the table: polling is cheap, and a queue cannot fill up meanwhile.
 _EMPTY_S = 0.02
 _WARM_S = 2.0
 
@@ -96,13 +96,13 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     """Runs the benchmark and returns its report as JSON values.
 
     Returns:
-        ``share_of_simulation`` (the actors' rate per CPU-second relative to the
-        baseline's, median of rounds), ``steps_per_cpu_s`` and ``alone_per_cpu_s`` (both
-        rates), ``frames_per_cpu_s``, ``steps_per_s``, ``inference_share`` (of the CPU
-        time), ``batch_rows``, and the settings. With a network also ``net_per_cpu_s``,
-        the rate of the network alone with batches of the same size, and
-        ``share_of_attainable``, which is 1 if actors need no more CPU time than the
-        environments alone plus the network alone.
+        ``share_of_simulation`` (the actors' steps per CPU-second divided by the
+        baseline's, median over rounds), ``steps_per_cpu_s`` (of the actors),
+        ``alone_per_cpu_s`` (of the baseline), ``frames_per_cpu_s``, ``steps_per_s``,
+        ``inference_share`` (of the CPU time), ``batch_rows``, and the settings. With a
+        network also ``net_per_cpu_s`` (rows per CPU-second of the network alone, with
+        batches of the same size) and ``share_of_attainable``, which is 1 if the actors
+        need no more CPU time than the environments alone plus the network alone.
 
     Raises:
         UsageError: A setting is invalid.
@@ -161,12 +161,12 @@ class _Service:
 
     @property
     def num_evaluations(self) -> int:
-        """Total number of rows that the inference servers have evaluated."""
+        """Number of rows that all inference servers have evaluated so far."""
         return sum(server.stats.num_evaluations for server in self._servers)
 
     @property
     def num_batches(self) -> int:
-        """Total number of batches that the inference servers have evaluated."""
+        """Number of batches that all inference servers have evaluated so far."""
         return sum(server.stats.num_batches for server in self._servers)
 
     def close(self) -> None:
@@ -219,7 +219,7 @@ def _config(args: argparse.Namespace) -> RunConfig:
     ]
     if args.net not in (NO_NET, RUN_NET):
         settings.append(f"net.kind={args.net}")
-        # The number of stacked frames depends on the task, not on the kind of network.
+        # Keep the number of stacked frames: the task determines it, not the network.
         num_frames = to_dict(config.net).get("num_frames")
         if num_frames is not None:
             settings.append(f"net.num_frames={num_frames}")
@@ -244,7 +244,7 @@ def _num_begun(run: RunDirectory) -> int:
 
 
 class _NetAlone:
-    """A benchmark of the network alone, on this thread.
+    """A benchmark of the network alone, in the calling thread.
 
     Args:
         backend: The backend that runs the network.
@@ -281,8 +281,8 @@ def _measure(
     actors: ProcessGroup,
     alone: ProcessGroup,
 ) -> dict[str, Any]:
-    # Both groups also count reset steps. Count evaluations instead of inserted steps,
-    # because the table's count advances in blocks, which is too coarse.
+    # Count evaluations, not inserted steps: the table's count advances in blocks and is
+    # too coarse. Both groups' counts include reset steps.
     def made() -> int:
         return service.num_evaluations
 
@@ -360,6 +360,6 @@ def _measure(
 
 
 def _batch_rows(before: tuple[int, int], service: _Service) -> float:
-    """Returns the mean batch size since ``before``, the earlier (rows, batches)."""
+    """Returns the mean rows per batch since ``before``, earlier (rows, batches)."""
     num_rows = service.num_evaluations - before[0]
     return num_rows / max(1, service.num_batches - before[1])

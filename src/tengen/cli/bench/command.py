@@ -40,7 +40,7 @@ _BENCHES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares a subcommand for each benchmark, with the arguments from its module."""
+    """Declares a subcommand for each benchmark, with its module's arguments."""
     commands = parser.add_subparsers(dest="bench", required=True, metavar="NAME")
     for name, (module, text) in _BENCHES.items():
         command = commands.add_parser(name, help=text, description=text)
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def bench(args: argparse.Namespace) -> dict[str, Any]:
-    """Runs one benchmark, then prints and returns its report."""
+    """Runs one benchmark; prints and returns its report."""
     module = importlib.import_module(_BENCHES[args.bench][0])
     with ProgressLine(f"measuring {args.bench}"):
         report: dict[str, Any] = {**module.run(args), "machine": machine_line()}

@@ -1,7 +1,7 @@
 """``tengen bench learner``: rows per CPU-second of a learner that trains on games.
 
-The benchmark plays games with few simulations and random evaluations. It then measures
-two rates: sampling and deriving rows alone, and learning from these rows.
+The benchmark first plays games with few simulations and random evaluations. Then it
+measures two rates: of sampling and deriving rows alone, and of learning from rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["add_arguments", "played_window", "run"]
 _MAX_GAMES = 1_000_000
 _MAX_BATCH = 65_536
 _MAX_SECONDS = 86_400.0
-# Enough learner steps to start every thread and to allocate every buffer.
+# A warm-up long enough to start all threads and to allocate all buffers.
 _NUM_WARMUP_STEPS = 3
 
 
@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    """Runs the benchmark and returns its report.
+    """Runs the benchmark and returns its report as JSON values.
 
     Raises:
         UsageError: An option is invalid.
@@ -126,13 +126,13 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 def played_window(
     game: str, num_games: int, auxiliary: bool, folder: Path
 ) -> GameWindow:
-    """Plays games with random evaluations, and returns a window over their rows.
+    """Plays games with random evaluations; returns a window over their rows.
 
     Args:
         game: The game's name.
         num_games: Number of games.
         auxiliary: Whether rows have auxiliary targets.
-        folder: An empty folder, which becomes the run directory.
+        folder: An empty folder. It becomes the run directory.
     """
     rules = games.open_game(game)
     run = RunDirectory.create_or_resume(folder)
@@ -161,7 +161,7 @@ def _without_limit() -> SamplesPerInsertConfig:
 
 
 def _derive(window: GameWindow, batch: int) -> dict[str, float]:
-    """Measures how fast this thread samples and derives batches, for one CPU-second."""
+    """Samples and derives batches for one CPU-second; returns this thread's rate."""
     num_rows, start_s = 0, time.thread_time()
     while time.thread_time() - start_s < 1.0:
         window.sample(batch).ack()

@@ -40,8 +40,8 @@ while True:
     actions = actions[16:] + actions[:16]
     print(steps, flush=True)
 """
-"""A Python program with the arguments TASK NUM_ENVS SEED, which steps vectorized
-copies of the environment with random actions and prints the total number of steps."""
+"""A Python program with the arguments TASK NUM_ENVS SEED. It steps NUM_ENVS copies of
+the environment with random actions, and repeatedly prints the total number of steps."""
 
 
 class ProcessGroup:
@@ -66,7 +66,7 @@ class ProcessGroup:
 
     @property
     def cpu_s(self) -> float:
-        """CPU-seconds that all processes have used so far."""
+        """CPU-seconds that the processes have used so far, in total."""
         total = 0
         for process in self.processes:
             try:
@@ -100,10 +100,10 @@ class ProcessGroup:
 
 @contextlib.contextmanager
 def processes(commands: Sequence[Sequence[str]]) -> Iterator[ProcessGroup]:
-    """Starts one process per command, and kills all processes when the context exits.
+    """Context manager that starts one process per command, and kills them at its exit.
 
     Args:
-        commands: The commands to start, which print their numbers of steps so far.
+        commands: The commands. A command may print its number of steps so far.
     """
     group = ProcessGroup(commands)
     try:

@@ -39,9 +39,9 @@ def game_check(args: argparse.Namespace) -> dict[str, Any]:
     """Checks every method of a game; see `tengen.games.check_own_game`.
 
     Returns:
-        ``task``, ``num_games``, ``seed``, ``plies`` (shortest and longest game),
-        ``results`` (games won by the first player, drawn, lost) and ``warning``, which
-        is empty if there is none.
+        ``task``, ``num_games``, ``seed``, ``plies`` (lengths of the shortest and the
+        longest game), ``results`` (games that the first player won, drew and lost) and
+        ``warning`` (empty if there is none).
 
     Raises:
         UsageError: The game breaks the protocol, or is not written in Python.
@@ -72,7 +72,7 @@ def game_check(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _open(task: str) -> OwnGame[Any]:
-    """Returns the user's game that a task names.
+    """Imports and returns the user's game that ``task`` names.
 
     Raises:
         UsageError: The task is not a game written in Python.

@@ -1,4 +1,4 @@
-"""Checks a user's game by playing it, and reports methods that break the protocol."""
+"""Plays a user's game to check it, and reports methods that break the protocol."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _SYMMETRY_METHODS = ("transform_action", "transform_planes")
 def check_own_game(
     own: OwnGame[Any], name: str = "", num_games: int = 10, seed: int = 0
 ) -> GameFacts:
-    """Plays random games, and verifies the results of every method of a game.
+    """Plays random games, and verifies the results of all methods of a game.
 
     Args:
-        own: The user's game, which must follow `tengen.games.OwnGame`.
+        own: The user's game, which should implement `tengen.games.OwnGame`.
         name: The game's name in error messages; empty for its class name.
         num_games: Number of games to play.
-        seed: Seed of the random moves; the same seed plays the same games.
+        seed: Seed of the random moves. The same seed gives the same games.
 
     Returns:
         Statistics of the random games.
@@ -72,7 +72,7 @@ def check_position(
 
 
 class _Check(VerifiedGame):
-    """Checks of a game's attributes, of its positions and of complete games."""
+    """Checks a game's attributes, its positions and complete games."""
 
     def __init__(
         self, own: OwnGame[Any], name: str, shape: tuple[int, ...] | None = None
@@ -110,7 +110,7 @@ class _Check(VerifiedGame):
             self.fail("is_terminal", False, "must be True", "raise max_plies")
 
     def random_game(self, rng: random.Random) -> None:
-        """Plays a random game and its image under a random symmetry; compares both."""
+        """Plays a random game and its image under a symmetry, and compares them."""
         symmetry = rng.randrange(self._num_symmetries)
         self.ply = 0
         state = self.call("initial_state")
@@ -136,7 +136,8 @@ class _Check(VerifiedGame):
                 )
             again = self.call("apply", state, action)
             self._same_again("apply", f"action {action}", child, again)
-            # Play a twin game, because randomness in apply may show only later.
+            # The twin game repeats all moves: an effect of randomness in apply may show
+            # only after several moves.
             twin = self.call("apply", twin, action)
             self._same_again("apply", f"action {action}", child, twin)
             if symmetry:
@@ -159,7 +160,7 @@ class _Check(VerifiedGame):
             )
 
     def _snapshot(self, state: Any) -> tuple[Any, ...]:
-        """Returns a position's snapshot, after checking that a second one is equal."""
+        """Returns a position's snapshot; fails if a second snapshot differs."""
         snapshot = self.snapshot(state)
         if snapshot != self.snapshot(state):
             self.fail(
@@ -226,7 +227,7 @@ class _Check(VerifiedGame):
                 )
 
     def _same_under_symmetry(self, state: Any, turned: Any, symmetry: int) -> None:
-        """Checks that ``turned`` is the image of ``state`` under ``symmetry``."""
+        """Records ``state``; checks that ``turned`` is its image under ``symmetry``."""
         snapshot = self._snapshot(state)
         player, terminal, legal, _, planes, _ = snapshot
         if not terminal:
@@ -267,7 +268,7 @@ class _Check(VerifiedGame):
             )
 
 
-# Maximum number of positions to store in order to find two with the same planes.
+# Maximum number of positions stored to find different ones with the same planes.
 _MAX_POSITIONS = 200_000
 
 
@@ -278,17 +279,17 @@ class GameFacts:
     num_plies: list[int] = field(default_factory=list)
     """Length of each random game, in plies."""
     results: dict[float, int] = field(default_factory=lambda: {1: 0, 0: 0, -1: 0})
-    """Numbers of games that the first player won (key 1), drew (0) and lost (-1)."""
+    """Numbers of games by the first player's result: 1 won, 0 drawn, -1 lost."""
     alike: str = ""
-    """Description of two positions that have the same planes, but different legal
-    actions or sides to move; empty if there are none."""
+    """Describes two positions that have the same planes but different legal actions or
+    sides to move; empty if there are none."""
     _legal: dict[bytes, tuple[int, tuple[int, tuple[int, ...]]]] = field(
         default_factory=dict, repr=False
     )
 
     @property
     def warning(self) -> str:
-        """A one-line warning if the planes lack information; otherwise empty."""
+        """A one-line warning that the planes lack information, or an empty string."""
         if not self.alike:
             return ""
         return (
@@ -297,7 +298,7 @@ class GameFacts:
         )
 
     def see(self, ply: int, player: int, legal: tuple[int, ...], planes: bytes) -> None:
-        """Records a position that is not terminal.
+        """Records a nonterminal position, and compares it with earlier ones.
 
         Args:
             ply: Number of moves played so far.

@@ -1,4 +1,4 @@
-"""Command-line arguments of playing commands, and a session's input and output."""
+"""Command-line arguments of commands that play, and a session's input and output."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def add_level_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def checked_simulations(args: argparse.Namespace) -> int | None:
-    """Returns the number of simulations of ``--simulations``; None if not given.
+    """Returns the value of ``--simulations``; None if it was not given.
 
     Args:
         args: The parsed arguments, with ``simulations`` and ``level``.
@@ -82,7 +82,7 @@ def checked_simulations(args: argparse.Namespace) -> int | None:
 
 
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments for searches that all playing commands share."""
+    """Adds the search options that all commands that play share."""
     parser.add_argument(
         "--threads",
         type=int,
@@ -116,7 +116,8 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
 def load_for_session(args: argparse.Namespace) -> tuple[Player, int | None, int]:
     """Returns the player, the maximum simulations per move, and the threads per tree.
 
-    Blocks. The simulations are None if neither an option nor the level sets them.
+    The maximum is None if neither ``--simulations`` nor ``--level`` sets it. Blocks
+    while the model is compiled.
 
     Args:
         args: The parsed arguments that ``add_session_arguments`` defines.
@@ -147,8 +148,8 @@ def load_for_session(args: argparse.Namespace) -> tuple[Player, int | None, int]
 def read_input() -> bytes:
     """Returns the next bytes from stdin; empty at the end of input. Blocks.
 
-    Does not use ``sys.stdin``, because a blocked thread would hold its lock during
-    interpreter shutdown.
+    Reads the file descriptor: a thread blocked in ``sys.stdin`` would hold the stream's
+    lock, and the interpreter's shutdown would abort.
     """
     return os.read(sys.stdin.fileno(), _CHUNK_BYTES)
 
