@@ -244,15 +244,17 @@ def role_command(
     task: str | None,
     *,
     at_once: bool = False,
+    is_restarted: bool = False,
     connect: Connect | None = None,
-) -> Command:
-    """Returns the command of a role process, without a ticket.
+) -> list[str]:
+    """Returns the arguments of the Python interpreter that runs a role process.
 
     Args:
         run: The run.
         worker: The process.
         task: The run's task if the user typed it, else None.
         at_once: Whether the run's other roles work concurrently.
+        is_restarted: See ``RoleContext``.
         connect: The run's address for a host without the run directory, or None.
     """
     # -P prevents imports from the working directory, except of a task that was typed.
@@ -260,6 +262,8 @@ def role_command(
     words.append(f"--identity={run_identity(run)}")
     if at_once:
         words.append("--at-once")
+    if is_restarted:
+        words.append("--restarted")
     if task is not None:
         words.append(f"--task={task}")
     if connect is not None:
@@ -267,4 +271,4 @@ def role_command(
         if connect.fingerprint is not None:
             words.append(f"--fingerprint={connect.fingerprint}")
     where = str(run.path.absolute())
-    return Command(words=[*words, "--", where, str(worker.num_threads), *worker.roles])
+    return [*words, "--", where, str(worker.num_threads), *worker.roles]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 import threading
 import time
@@ -12,7 +11,7 @@ from typing import Any, NoReturn
 
 from tengen.errors import RunError, TengenError, UsageError
 from tengen.launch.joined import Child, Silence
-from tengen.launch.launcher import Launcher, Placed, log_name, role_command
+from tengen.launch.launcher import Command, Launcher, Placed, log_name, role_command
 from tengen.launch.messages import (
     Alive,
     Dying,
@@ -310,19 +309,26 @@ class Processes:
         """Returns a new supervised process with the given placement."""
         launcher, worker = self._launcher, placed.worker
         connect = launcher.connect if worker.roles[0] in MIRROR_ROLES else None
-        command = role_command(
-            self._run, worker, self._task, at_once=self._at_once, connect=connect
-        )
-        environment = dict(command.environment)
-        if connect is not None:
-            environment[TOKEN_VARIABLE] = run_token(self._run)
+        is_restarted = False
 
         def start() -> Child:
+            nonlocal is_restarted
             ticket = self._hub.ticket()
-            known = dataclasses.replace(
-                command, environment=environment | ticket.environment
+            environment = dict(ticket.environment)
+            if connect is not None:
+                environment[TOKEN_VARIABLE] = run_token(self._run)
+            words = role_command(
+                self._run,
+                worker,
+                self._task,
+                at_once=self._at_once,
+                is_restarted=is_restarted,
+                connect=connect,
             )
-            handle = launcher.start(known, placed)
+            handle = launcher.start(
+                Command(words=words, environment=environment), placed
+            )
+            is_restarted = True
             return Child(ticket, handle, lambda begun: launcher.begun(worker, begun))
 
         logs = f"{self._run.logs / log_name(worker.roles, worker.index)}{launcher.logs}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -35,11 +36,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def connect_of(args: argparse.Namespace) -> Connect | None:
-    """Returns the address given with ``--connect``, or None.
+    """Returns the address given with ``--connect`` and the run's token, or None.
+
+    Removes the token from the environment of this process, so that processes started by
+    an environment do not inherit it.
 
     Raises:
         UsageError: The address is not HOST:PORT, or its host cannot be resolved.
     """
+    token = os.environ.pop(TOKEN_VARIABLE, None)
     if args.connect is None:
         if args.fingerprint is not None:
             raise UsageError(
@@ -54,7 +59,7 @@ def connect_of(args: argparse.Namespace) -> Connect | None:
             f"connect ({args.connect}) must name a host that is known: "
             f"{error.strerror or error}; correct it"
         ) from None
-    return Connect(address=args.connect, fingerprint=args.fingerprint)
+    return Connect(address=args.connect, fingerprint=args.fingerprint, token=token)
 
 
 @contextlib.contextmanager
@@ -80,20 +85,14 @@ def mirrored(
         is_vouched: Whether a runner started this process as the only one of its index.
 
     Raises:
-        UsageError: The environment has no token; for others see ``Mirror.open``.
+        UsageError: ``connect`` has no token; for others see ``Mirror.open``.
         RunError: The host does not answer, or writing failed.
     """
     if connect is None:
         yield None
         return
     way = way_to(RunDirectory(path), RUN_SERVICE, connect)
-    client = Client(
-        RUN,
-        way.address,
-        patience_s=_PATIENCE_S,
-        token=way.token,
-        fingerprint=way.fingerprint,
-    )
+    client = Client(RUN, way.address, patience_s=_PATIENCE_S, **way.credentials)
     mirror = Mirror(
         path, client, role, index, stop=stop, say=say, is_vouched=is_vouched
     )

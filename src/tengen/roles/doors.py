@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
+import dataclasses
 import platform
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tengen.errors import UsageError
 from tengen.remote import RUN
@@ -19,7 +20,14 @@ from tengen.run import (
     service_folder,
     write_endpoint,
 )
-from tengen.transport import NetAddress, NetDoor, fingerprint_of
+from tengen.transport import (
+    HostFolder,
+    NetAddress,
+    NetDoor,
+    Server,
+    Service,
+    fingerprint_of,
+)
 
 __all__ = [
     "ANYWHERE",
@@ -47,7 +55,8 @@ LEARNERS = "learners"
 """Service name of the leading learner, for its followers."""
 
 TOKEN_VARIABLE = "TENGEN_RUN_TOKEN"
-"""The environment variable with the run's token, for roles with ``--connect``."""
+"""The environment variable with the run's token, for roles with ``--connect``. A role
+removes the variable when it starts, so that processes of environments do not get it."""
 _PORTS = {STORE: 0, INFERENCE: 1, RUN_SERVICE: 2, LEARNERS: 3}
 """Each service's port, relative to the port of ``launch.listen``."""
 _FIRST_FURTHER = 3
@@ -100,9 +109,32 @@ class Doors:
         self._name = name
         self.folder = service_folder(run, name)
         self.net = _door(config, name, run_token(run)) if config.listen else None
+        self._opened: HostFolder | None = None
+        self._servers: list[Server] = []
+
+    def open(self, service: Service) -> None:
+        """Starts servers in the folder and at the address, and publishes the endpoint.
+
+        Raises:
+            UsageError: The address cannot be used, or another process has the folder.
+            RunError: Writing to the disk failed.
+        """
+        # Listen first, so that nothing needs to be removed if the address is unusable.
+        listeners = [] if self.net is None else [self.net.open(service.dialect)]
+        self._opened = HostFolder(self._name, self.folder)
+        listeners.append(self._opened.listen())
+        self._servers = [Server(one, service) for one in listeners]
+        self.publish()
+
+    def close(self) -> None:
+        """Ends the servers that ``open`` started. Idempotent."""
+        for server in self._servers:
+            server.close()
+        if self._opened is not None:
+            self._opened.remove()
 
     def publish(self) -> None:
-        """Publishes the service's endpoint file, so that the run's roles can connect.
+        """Publishes the service's endpoint file, with which the run's roles connect.
 
         Raises:
             RunError: Writing to the disk failed.
@@ -174,7 +206,12 @@ class Connect:
     fingerprint: str | None = None
     """SHA-256 of the run's certificate in hex; None if it has no certificate."""
     token: str | None = field(default=None, repr=False)
-    """The run's token; None: the value of environment variable ``TOKEN_VARIABLE``."""
+    """The run's token."""
+
+    @property
+    def credentials(self) -> dict[str, Any]:
+        """The arguments ``token`` and ``fingerprint`` of a client of the service."""
+        return {"token": self.token, "fingerprint": self.fingerprint}
 
 
 def connect_to(config: LaunchConfig) -> Connect | None:
@@ -212,19 +249,16 @@ def way_to(run: RunDirectory, name: str, connect: Connect | None) -> Connect:
 
     Raises:
         RunError: The service never ran, or is available only on another host.
-        UsageError: Neither ``connect`` nor the environment has a token.
+        UsageError: ``connect`` has no token.
     """
     if connect is not None:
         address = _moved(NetAddress.parse(connect.address), name)
-        token = connect.token or os.environ.get(TOKEN_VARIABLE)
-        if token is None:
+        if connect.token is None:
             raise UsageError(
                 f"token ({TOKEN_VARIABLE}, not set) must be the run's; set it to the "
                 "content of endpoints/token in the learner's run"
             )
-        return Connect(
-            address=str(address), token=token, fingerprint=connect.fingerprint
-        )
+        return dataclasses.replace(connect, address=str(address))
     endpoint = read_endpoint(run, name)
     return Connect(
         address=endpoint.reached(name),

@@ -122,6 +122,23 @@ def test_a_role_that_another_process_has_is_a_usage_error(run, process):
     process.close()
 
 
+def test_a_successor_waits_while_the_old_process_saves(run, process):
+    """As where a Ray actor is lost, and its role process lives on for a while."""
+    assert turn(process) is None
+    process.kill()
+    lock = run.lock("gate", wait=True)
+    stages = []
+
+    def on_progress(report):
+        stages.append(report.get("stage", ""))
+        if "is in use by process" in stages[-1]:
+            lock.release()
+
+    assert process.turn("gate", on_progress, lambda *how: None, DETAILS) is None
+    assert any("is in use by process" in stage for stage in stages)
+    process.close()
+
+
 class Scripted:
     """A child that answers with what it is given, and then is gone.
 

@@ -86,12 +86,7 @@ class RemoteLink:
         def client_of(server: int) -> Client:
             # Look up the address, because the server may be restarted on another host.
             way = way_to(run, server_name(server), context.connect)
-            return Client(
-                central.INFERENCE,
-                way.address,
-                token=way.token,
-                fingerprint=way.fingerprint,
-            )
+            return Client(central.INFERENCE, way.address, **way.credentials)
 
         def open_rows(server: int, num_envs: int) -> central.Stream:
             return central.connect_rows(client_of(server), signature, num_envs)()
@@ -110,8 +105,7 @@ class RemoteLink:
                 self.layout,
                 agent.table_config(config.store, config.learner, self._num_actors),
                 self.patience_s,
-                token=way.token,
-                fingerprint=way.fingerprint,
+                **way.credentials,
             )
 
         where = context.connect.address if context.connect else run.path
@@ -176,7 +170,7 @@ class RemoteLink:
                 raise LinkLost from error
             raise
 
-    def drive(self, ports: Sequence[EnvironmentPort]) -> Driven | None:
+    def drive(self, ports: Sequence[EnvironmentPort]) -> Driven:
         """See ``ActorLink.drive``."""
         stats = DriveStats()
         turn_s = max(_TURN_S, self._num_actors / _REPORTS_PER_S)
