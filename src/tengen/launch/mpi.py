@@ -14,7 +14,7 @@ training uses the cores and GPUs of acting processes and learners.
 MPI is used only at the start, when each rank sends its resources to the first rank and
 receives a ticket with which it joins. All later messages use the hosts' network.
 
-Source: MPI 3.1, section 5.12 (nonblocking collective operations); Open MPI 4,
+Source: MPI 3.1, section 3.7 (nonblocking communication); Open MPI 4,
 ``mpirun(1)``, "Process Termination / Signal Handling".
 """
 
@@ -67,7 +67,7 @@ from tengen.roles import (
 )
 from tengen.run import RunDirectory, available_cores, lock_holder
 
-__all__ = ["MpiLauncher"]
+__all__ = ["MpiLauncher", "hand_out", "introduce", "meet"]
 
 # Environment variables with the rank, set by Open MPI, Slurm's srun, and MPICH.
 _STARTED = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
@@ -82,7 +82,7 @@ _SAY_S = 10.0
 """Interval of the message that the runner is waiting for ranks, in seconds."""
 _POLL_S = 0.025
 _MOST_BYTES = 1 << 14
-"""The size in bytes to which messages between ranks are padded."""
+"""The maximum size of an MPI message between ranks, in bytes."""
 
 _met: tuple[Runner, Hub] | None = None
 
@@ -128,10 +128,10 @@ class MpiLauncher(Launcher):
         if rank > 0:
             _hold(mpi, _describe(rank, threads))
         atexit.register(_abort, mpi)
-        ranks = _gathered(mpi, _describe(0, threads))
+        ranks = meet(mpi.COMM_WORLD, _describe(0, threads))
         hub = Hub.on_network(_addresses(ranks))
         tickets = {one.rank: hub.ticket() for one in ranks[1:]}
-        _scatter(mpi, [{}, *(ticket.environment for ticket in tickets.values())])
+        hand_out(mpi.COMM_WORLD, {k: one.environment for k, one in tickets.items()})
         runner = Runner(ranks, tickets)
         atexit.unregister(_abort)
         atexit.register(_leave, mpi, runner, hub)
@@ -284,11 +284,91 @@ def _load_mpi() -> Any:
     return mpi
 
 
-def _packed(message: Mapping[str, Any]) -> bytes:
-    """Returns a message as ``_MOST_BYTES`` of JSON.
+def meet(
+    comm: Any, info: RankInfo, *, hello_s: float = _HELLO_S, say_s: float = _SAY_S
+) -> list[RankInfo]:
+    """Receives the descriptions of all other ranks. Called by the first rank. Blocks.
+
+    Meanwhile it prints which ranks are missing.
+
+    Args:
+        comm: The MPI communicator of all ranks.
+        info: The first rank's description.
+        hello_s: Time limit in seconds.
+        say_s: Interval of the printed lines, in seconds.
+
+    Returns:
+        The descriptions of all ranks, in order.
 
     Raises:
-        RunError: The message is longer.
+        RunError: Ranks did not send their descriptions in time; the message names them.
+    """
+    found = {rank: bytearray(_MOST_BYTES) for rank in range(1, comm.Get_size())}
+    requests = {rank: comm.Irecv(data, source=rank) for rank, data in found.items()}
+    begun_s = said_s = time.monotonic()
+    while names := ", ".join(str(rank) for rank in _open(requests)):
+        now_s = time.monotonic()
+        if now_s - begun_s >= hello_s:
+            raise RunError(
+                f"ranks ({names}) did not begin within {hello_s:g} s; see what their "
+                f"hosts say, and give mpirun hosts that run tengen"
+            )
+        if now_s - said_s >= say_s:
+            said_s = now_s
+            print(f"waiting for ranks {names} to begin", flush=True)
+        time.sleep(_POLL_S)
+    fields = {field.name for field in dataclasses.fields(RankInfo)}
+    told = [json.loads(data.rstrip(b"\0")) for data in found.values()]
+    # Ignore fields of a rank with another version; check_alike rejects it later.
+    return [
+        info,
+        *(RankInfo(**{key: one[key] for key in fields & one.keys()}) for one in told),
+    ]
+
+
+def hand_out(comm: Any, tickets: Mapping[int, Mapping[str, str]]) -> None:
+    """Sends each rank the environment of its ticket. Called by the first rank. Blocks.
+
+    Args:
+        comm: The MPI communicator of all ranks.
+        tickets: By rank the environment variables of its ticket.
+    """
+    requests = {
+        rank: comm.Isend(_packed(ticket), dest=rank) for rank, ticket in tickets.items()
+    }
+    while _open(requests):
+        time.sleep(_POLL_S)
+
+
+def introduce(comm: Any, info: RankInfo) -> dict[str, str]:
+    """Sends this rank's description to the first rank; returns its ticket. Blocks.
+
+    If the first rank dies, ``mpirun`` kills this process.
+    """
+    answer = bytearray(_MOST_BYTES)
+    requests = {
+        0: comm.Isend(_packed(vars(info)), dest=0),
+        1: comm.Irecv(answer, source=0),
+    }
+    while _open(requests):
+        time.sleep(_POLL_S)
+    ticket: dict[str, str] = json.loads(answer.rstrip(b"\0"))
+    return ticket
+
+
+def _open(requests: Mapping[int, Any]) -> list[int]:
+    """Returns the keys of MPI requests that have not completed. Does not block.
+
+    MPI's own wait would keep a core busy.
+    """
+    return [key for key, request in requests.items() if not request.Test()]
+
+
+def _packed(message: Mapping[str, Any]) -> bytes:
+    """Returns a message as JSON.
+
+    Raises:
+        RunError: It is longer than ``_MOST_BYTES``.
     """
     data = json.dumps(message).encode()
     if len(data) > _MOST_BYTES:
@@ -296,52 +376,7 @@ def _packed(message: Mapping[str, Any]) -> bytes:
             f"message ({len(data)} bytes) must have at most {_MOST_BYTES}; give the "
             "rank fewer GPUs with CUDA_VISIBLE_DEVICES"
         )
-    return data.ljust(_MOST_BYTES)
-
-
-def _gathered(mpi: Any, info: RankInfo) -> list[RankInfo]:
-    """Gathers all ranks' info in the first rank; returns [] in other ranks. Blocks.
-
-    Raises:
-        RunError: A rank does not start.
-    """
-    comm = mpi.COMM_WORLD
-    found = None if info.rank else bytearray(_MOST_BYTES * comm.Get_size())
-    own = _packed(vars(info))
-    _wait(comm.Igather([own, mpi.BYTE], found and [found, mpi.BYTE]), info.rank == 0)
-    names = {field.name for field in dataclasses.fields(RankInfo)}
-    infos = []
-    for begin in range(0, len(found or ()), _MOST_BYTES):
-        told = json.loads(bytes(found or b"")[begin : begin + _MOST_BYTES])
-        # Ignore fields of a rank with another version; check_alike rejects it later.
-        infos.append(RankInfo(**{key: told[key] for key in names & told.keys()}))
-    return infos
-
-
-def _scatter(mpi: Any, messages: Sequence[Mapping[str, str]] = ()) -> dict[str, str]:
-    """Sends one message from the first rank to each rank; returns one's own. Blocks."""
-    sent = b"".join(map(_packed, messages))
-    own = bytearray(_MOST_BYTES)
-    send = [sent, mpi.BYTE] if sent else None
-    _wait(mpi.COMM_WORLD.Iscatter(send, [own, mpi.BYTE]), False)
-    message: dict[str, str] = json.loads(own)
-    return message
-
-
-def _wait(request: Any, says: bool) -> None:
-    """Polls an MPI request until it completes; MPI's wait would keep a core busy."""
-    begun_s = said_s = time.monotonic()
-    while not request.Test():
-        time.sleep(_POLL_S)
-        now_s = time.monotonic()
-        if says and now_s - begun_s >= _HELLO_S:
-            raise RunError(
-                f"ranks (of mpirun) did not all begin within {_HELLO_S:g} s; see what "
-                f"their hosts say, and give mpirun hosts that run tengen"
-            )
-        if says and now_s - said_s >= _SAY_S:
-            said_s = now_s
-            print("waiting for all ranks to begin", flush=True)
+    return data
 
 
 def _hold(mpi: Any, info: RankInfo) -> NoReturn:
@@ -349,8 +384,7 @@ def _hold(mpi: Any, info: RankInfo) -> NoReturn:
     # mpirun sends signals to all ranks, but only the runner acts on them.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    _gathered(mpi, info)
-    ticket = _scatter(mpi)  # if the first rank dies, mpirun kills this process
+    ticket = introduce(mpi.COMM_WORLD, info)
     why = ""
     try:
         stream = join(ticket, Begun(os.getpid(), info.host))
