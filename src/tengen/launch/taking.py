@@ -17,7 +17,7 @@ from tengen.errors import RunError
 from tengen.launch.budget import Spending
 from tengen.launch.crew import Crew
 from tengen.launch.reports.journal import RunJournal
-from tengen.launch.reports.processes import Actors, Players
+from tengen.launch.reports.processes import Acting
 from tengen.launch.workers import Worker
 from tengen.observe.roles import Spans
 from tengen.roles import (
@@ -85,7 +85,7 @@ class TurnTaker:
         self._rated_s = 0.0
         num_acting = sum(schedule.acting in one.roles for one in crew.workers)
         serves = at_once and bool(schedule.serving)
-        self._acting = Actors() if serves else Players(num_acting)
+        self._acting = Acting(num_acting)
         # Minimum interval of logged reports, as actors send dozens of them per second.
         self._least_s = _TELL_S if serves else 0.0
         self._told_s: dict[str, float] = {}

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from tengen.launch.reports.processes import Actors
+from tengen.launch.reports.processes import Acting
 
 
 def test_the_rates_are_those_of_all_actors() -> None:
     """Each reports 100 frames and 104 evaluations of a second, some 1.5 s apart."""
-    actors = Actors()
+    actors = Acting(3)
     names = ["actor-0", "actor-1", "actor-2"]
     told: dict[str, Any] = {}
     for index, name in enumerate(names):
