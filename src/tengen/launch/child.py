@@ -1,18 +1,18 @@
 """The program of a role process, which runs turns of its roles for the runner.
 
-    python -m tengen.launch.child [--task TASK] [--index I] [--at-once] [--restarted]
-        [--identity RUN_ID] [--connect HOST:PORT [--fingerprint F]]
+    python -m tengen.launch.child [--task TASK] [--index I] [--at-once]
+        [--waits-for-lock] [--identity RUN_ID] [--connect HOST:PORT [--fingerprint F]]
         RUN NUM_THREADS ROLE [ROLE ...]
 
 The process connects back to its runner with the ticket in its environment
 (``launch.wire``). TASK is the task that the user typed; no other task's program is
 imported. I is the index of this process among the processes with the same roles.
-``--at-once`` means that the run's other roles work concurrently, and ``--restarted``
-that an earlier process with the same roles and index has died. If RUN does not have the
-identity RUN_ID, the run is on another host. With ``--connect`` the process then works
-on a mirror (``tengen.remote``) in a temporary folder. Roles print to RUN/logs/<first
-role>.log, to <first role>-<I>.log if I is not 0, or on a mirror to the file named by
-``Mirror.log_name``.
+``--at-once`` means that the run's other roles work concurrently, and
+``--waits-for-lock`` that an earlier process may still hold a role's lock. If RUN does
+not have the identity RUN_ID, the run is on another host. With ``--connect`` the process
+then works on a mirror (``tengen.remote``) in a temporary folder. Roles print to
+RUN/logs/<first role>.log, to <first role>-<I>.log if I is not 0, or on a mirror to the
+file named by ``Mirror.log_name``.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("roles", nargs="+")
     parser.add_argument("--index", type=int, default=0)
     parser.add_argument("--at-once", action="store_true")
-    parser.add_argument("--restarted", action="store_true")
+    parser.add_argument("--waits-for-lock", action="store_true")
     parser.add_argument("--connect")
     parser.add_argument("--fingerprint")
     parser.add_argument("--identity")
@@ -249,7 +249,7 @@ class _Child:
             progress=self._progress,
             index=args.index,
             at_once=args.at_once,
-            is_restarted=args.restarted,
+            waits_for_lock=args.waits_for_lock,
             die=self._die,
             alive=self._alive,
             write=self._write,

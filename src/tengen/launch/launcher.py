@@ -92,6 +92,8 @@ class Launcher:
         package: The Python package that the launcher requires; the extra with the
             launcher's name installs it. If set, processes may be on other hosts.
         takes_turns: Whether roles take turns; otherwise all roles work concurrently.
+        waits_for_lock: Whether processes of an earlier call may still save when a call
+            begins, so that roles wait for their locks.
         num_cores: Number of cores of the largest host; None: use this machine's.
         connect: The run's address for processes on hosts without the run directory.
         logs: Text with the location of further logs, for errors about dead processes.
@@ -99,6 +101,7 @@ class Launcher:
 
     package: ClassVar[str] = ""
     takes_turns: ClassVar[bool] = False
+    waits_for_lock: ClassVar[bool] = False
     num_cores: int | None = None
     connect: Connect | None = None
     logs: str = ""
@@ -244,7 +247,7 @@ def role_command(
     task: str | None,
     *,
     at_once: bool = False,
-    is_restarted: bool = False,
+    waits_for_lock: bool = False,
     connect: Connect | None = None,
 ) -> list[str]:
     """Returns the arguments of the Python interpreter that runs a role process.
@@ -254,7 +257,7 @@ def role_command(
         worker: The process.
         task: The run's task if the user typed it, else None.
         at_once: Whether the run's other roles work concurrently.
-        is_restarted: See ``RoleContext``.
+        waits_for_lock: See ``RoleContext``.
         connect: The run's address for a host without the run directory, or None.
     """
     # -P prevents imports from the working directory, except of a task that was typed.
@@ -262,8 +265,8 @@ def role_command(
     words.append(f"--identity={run_identity(run)}")
     if at_once:
         words.append("--at-once")
-    if is_restarted:
-        words.append("--restarted")
+    if waits_for_lock:
+        words.append("--waits-for-lock")
     if task is not None:
         words.append(f"--task={task}")
     if connect is not None:

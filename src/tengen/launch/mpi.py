@@ -60,21 +60,13 @@ from tengen.launch.ranks.table import (
 from tengen.launch.wire import Hub, join
 from tengen.launch.workers import Worker
 from tengen.observe import HostsLog, Place
-from tengen.roles import (
-    RunConfig,
-    StopListener,
-    writer_directory,
-)
-from tengen.run import RunDirectory, available_cores, lock_holder
+from tengen.roles import RunConfig, StopListener
+from tengen.run import RunDirectory, available_cores
 
 __all__ = ["MpiLauncher", "hand_out", "introduce", "meet"]
 
 # Environment variables with the rank, set by Open MPI, Slurm's srun, and MPICH.
 _STARTED = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
-_LEFT_S = 600.0
-"""Time limit in seconds for processes of an earlier call to exit. They need only
-seconds of CPU time, which may take minutes on a busy host."""
-_LOOK_S = 0.05
 _HELLO_S = 600.0
 """Time limit in seconds for the start of all ranks, long enough for slow hosts. If a
 rank dies, ``mpirun`` ends the call earlier."""
@@ -96,6 +88,7 @@ class MpiLauncher(Launcher):
     """
 
     package = "mpi4py"
+    waits_for_lock = True
     logs = " and what mpirun prints"
 
     def __init__(self, runner: Runner, table: Sequence[Placed]) -> None:
@@ -174,7 +167,6 @@ class MpiLauncher(Launcher):
         table = place(config, runner.ranks)
         runner.know(table)
         call = uuid.uuid4().hex
-        had_earlier = bool(run.incarnations("hosts"))
         process = run.lock_holder("train") or ""
         log = HostsLog(run, call, process, [_place(one) for one in table])
 
@@ -189,9 +181,6 @@ class MpiLauncher(Launcher):
             runner.look(run, call)
             for line in _lines(runner.ranks, table):
                 print(line, flush=True)
-            if had_earlier:
-                say("waiting for processes of an earlier call")
-                _await_earlier(run, table, stop)
             yield cls(runner, table), hub
             if runner.losses:
                 raise RunError(runner.losses[0])
@@ -442,21 +431,3 @@ def _gpus(one: Placed) -> str:
     if one.devices is None:
         return ""
     return f", GPU {','.join(one.devices) or 'none'}"
-
-
-def _await_earlier(
-    run: RunDirectory, table: Sequence[Placed], stop: StopListener
-) -> None:
-    """Waits for processes of an earlier call, which may still save their state."""
-    locks = []
-    for one in table:
-        for role in one.worker.roles:
-            names = (role, f"{role}-{one.worker.index}")
-            locks += [run.path / "locks" / name for name in names]
-            if role == "selfplay":
-                folder = writer_directory(run, one.worker.index)
-                locks.append(folder / "lock")
-    for _ in range(round(_LEFT_S / _LOOK_S)):
-        if stop.event.is_set() or not any(map(lock_holder, locks)):
-            return
-        stop.event.wait(_LOOK_S)

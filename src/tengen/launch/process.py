@@ -309,10 +309,10 @@ class Processes:
         """Returns a new supervised process with the given placement."""
         launcher, worker = self._launcher, placed.worker
         connect = launcher.connect if worker.roles[0] in MIRROR_ROLES else None
-        is_restarted = False
+        waits_for_lock = launcher.waits_for_lock
 
         def start() -> Child:
-            nonlocal is_restarted
+            nonlocal waits_for_lock
             ticket = self._hub.ticket()
             environment = dict(ticket.environment)
             if connect is not None:
@@ -322,13 +322,13 @@ class Processes:
                 worker,
                 self._task,
                 at_once=self._at_once,
-                is_restarted=is_restarted,
+                waits_for_lock=waits_for_lock,
                 connect=connect,
             )
             handle = launcher.start(
                 Command(words=words, environment=environment), placed
             )
-            is_restarted = True
+            waits_for_lock = True  # in the next start, after a death
             return Child(ticket, handle, lambda begun: launcher.begun(worker, begun))
 
         logs = f"{self._run.logs / log_name(worker.roles, worker.index)}{launcher.logs}"

@@ -84,6 +84,7 @@ class RayLauncher(Launcher):
     """
 
     package = "ray"
+    waits_for_lock = True
     logs = " and Ray's logs"
 
     def __init__(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tengen.games import check_typed
+from tengen.inference.central import Interrupted
 from tengen.roles.config import RunConfig, read_config
 from tengen.roles.devices import with_devices
 from tengen.roles.role import Report, Role, RoleContext, make_role
@@ -84,7 +85,10 @@ class RoleHost:
         if details.get("is_changed", False):
             self.drop(name)
         if name not in self._roles or self._is_alone:
-            self._make(name)
+            try:
+                self._make(name)
+            except Interrupted:
+                return {"stopped": True}
         return self._roles[name].turn()
 
     def waits_for(self, name: str) -> str:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from tengen.errors import UsageError, did_you_mean
 from tengen.experience import Experience
+from tengen.inference.central import Interrupted
 from tengen.remote import Mirror
 from tengen.roles.config import RunConfig
 from tengen.roles.doors import Connect
@@ -123,10 +124,10 @@ class RoleContext:
     """Whether a runner started this process as the only one with its role and index.
     If so, another process that holds this role's locks is ending or belongs to a lost
     mirror, and self-play uses the writer of its index instead of any free writer."""
-    is_restarted: bool = False
-    """Whether the runner started this process because an earlier one died. The earlier
-    process may still save, for example after the loss of its Ray actor, so the role
-    waits for its lock."""
+    waits_for_lock: bool = False
+    """Whether the role waits for its lock instead of failing. Set if an earlier process
+    of the role may still save: one that the runner could not see end, because its Ray
+    actor was lost, or one of an earlier call on a cluster."""
     mirror: Mirror | None = None
     """The mirror on which the role works if the run directory is on another host; None:
     the run directory is on this host."""
@@ -177,7 +178,7 @@ class Role:
         self._run = run
         self._context = context
         self._lock: WriterLock | None = None
-        if lock and context.is_restarted:
+        if lock and context.waits_for_lock:
             self._lock = patiently(lambda: run.lock(lock), context)
         elif lock:
             self._lock = run.lock(lock)
@@ -273,12 +274,15 @@ def patiently(take: Callable[[], Taken], context: RoleContext) -> Taken:
 
     Raises:
         UsageError: Another process still holds the lock after the maximum wait.
+        Interrupted: The process was told to stop.
     """
     until = time.monotonic() + _PATIENCE_S
     while True:
         try:
             return take()
         except UsageError as error:
-            if time.monotonic() >= until or context.stop.wait(_RETRY_S):
+            if time.monotonic() >= until:
                 raise
+            if context.stop.wait(_RETRY_S):
+                raise Interrupted from None
             context.progress({"stage": f"waiting, {str(error).partition(';')[0]}"})
