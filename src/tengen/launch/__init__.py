@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import warnings
 
-from tengen import roles
 from tengen.distribution import pip_install_extra
 from tengen.errors import TengenWarning, UsageError, did_you_mean
 from tengen.launch.budget import Budget
@@ -19,7 +18,7 @@ from tengen.launch.match import meet_target
 from tengen.launch.process import Processes
 from tengen.launch.reports.journal import RunJournal
 from tengen.launch.schedule import run_schedule
-from tengen.roles import RunConfig, StopListener
+from tengen.roles import RunConfig, StopListener, doors
 from tengen.run import RunDirectory
 
 __all__ = [
@@ -88,7 +87,7 @@ def check_doors(name: str, config: RunConfig) -> None:
             )
             warnings.warn(text, TengenWarning, stacklevel=2)
     elif launcher.has_learner_here(config):
-        roles.check_doors(config)
+        doors.check_doors(config)
 
 
 def train_by(

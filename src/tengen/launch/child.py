@@ -50,14 +50,11 @@ from tengen.launch.wire import Stream, join
 from tengen.observe.cpu_time import CpuClock, kill_descendants
 from tengen.own_process import mark_own_process
 from tengen.remote import Mirror
-from tengen.roles import (
-    TOKEN_VARIABLE,
-    Connect,
-    Report,
-    RoleContext,
-    RoleHost,
-    mirrored,
-)
+from tengen.roles import RoleContext
+from tengen.roles.connecting import mirrored
+from tengen.roles.doors import TOKEN_VARIABLE, Connect
+from tengen.roles.host import RoleHost
+from tengen.roles.role import Report
 from tengen.run import RunDirectory
 from tengen.transport import NoAnswer
 

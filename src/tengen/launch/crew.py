@@ -11,9 +11,10 @@ import threading
 from collections.abc import Callable, Sequence
 
 from tengen.errors import TengenError
+from tengen.experience import TRAIN_WRITER, writer_directory
 from tengen.launch.process import Processes, RoleProcess
 from tengen.launch.workers import Worker
-from tengen.roles import TRAIN_WRITER, RunConfig, read_config, writer_directory
+from tengen.roles import RunConfig, read_config
 from tengen.run import RunDirectory, lock_holder
 
 __all__ = ["Crew"]

@@ -17,7 +17,8 @@ from typing import ClassVar, NamedTuple, Protocol
 from tengen.launch.messages import Begun
 from tengen.launch.wire import Hub
 from tengen.launch.workers import EVAL, Worker
-from tengen.roles import Connect, RunConfig, StopListener
+from tengen.roles import RunConfig, StopListener
+from tengen.roles.doors import Connect
 from tengen.run import RunDirectory, run_identity
 
 __all__ = [

@@ -17,7 +17,8 @@ from tengen.launch.process import Processes, close_all
 from tengen.launch.reports.journal import RunJournal
 from tengen.launch.taking import Waiting
 from tengen.launch.workers import EVAL, Worker
-from tengen.roles import RunConfig, Schedule, StopListener
+from tengen.roles import RunConfig, StopListener
+from tengen.roles.config.run_config import Schedule
 
 __all__ = ["meet_target"]
 

@@ -26,7 +26,7 @@ from tengen.launch.messages import (
 from tengen.launch.wire import Hub
 from tengen.launch.workers import Worker
 from tengen.remote import MIRROR_ROLES
-from tengen.roles import TOKEN_VARIABLE
+from tengen.roles.doors import TOKEN_VARIABLE
 from tengen.run import RunDirectory, run_token
 
 __all__ = [

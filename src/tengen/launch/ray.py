@@ -60,7 +60,8 @@ from tengen.launch.messages import Begun
 from tengen.launch.wire import Hub
 from tengen.launch.workers import EVAL, Worker
 from tengen.observe import HostsLog, Place
-from tengen.roles import RunConfig, StopListener, connect_to
+from tengen.roles import RunConfig, StopListener
+from tengen.roles.doors import connect_to
 from tengen.run import RunDirectory, run_identity
 
 __all__ = ["RayLauncher"]

@@ -43,14 +43,9 @@ from tengen.launch.process import Processes, close_all
 from tengen.launch.reports.journal import RunJournal
 from tengen.launch.taking import TurnTaker
 from tengen.launch.workers import Worker, workers_at_once, workers_in_turns
-from tengen.roles import (
-    RunConfig,
-    StopListener,
-    read_config,
-    read_spent,
-    record_spent,
-    with_games,
-)
+from tengen.roles import RunConfig, StopListener, read_config
+from tengen.roles.inputs import with_games
+from tengen.roles.spent import read_spent, record_spent
 from tengen.run import RunDirectory, remove_services
 
 __all__ = ["run_schedule"]

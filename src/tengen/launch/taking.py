@@ -14,22 +14,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tengen.errors import RunError
+from tengen.experience import TRAIN_WRITER, sealed_generation, writer_directory
 from tengen.launch.budget import Spending
 from tengen.launch.crew import Crew
 from tengen.launch.reports.journal import RunJournal
 from tengen.launch.reports.processes import Acting
 from tengen.launch.workers import Worker
 from tengen.observe.roles import Spans
-from tengen.roles import (
-    TRAIN_WRITER,
-    LaunchConfig,
-    RunConfig,
-    Schedule,
-    StopListener,
-    record_generation,
-    sealed_generation,
-    writer_directory,
-)
+from tengen.roles import RunConfig, StopListener
+from tengen.roles.config.launch import LaunchConfig
+from tengen.roles.config.run_config import Schedule
+from tengen.roles.config.run_file import record_generation
 from tengen.run import RunDirectory
 
 __all__ = ["TurnTaker", "Waiting"]

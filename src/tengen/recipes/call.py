@@ -27,21 +27,15 @@ from tengen.recipes.resolve import (
     resolved,
     sets,
 )
-from tengen.roles import (
-    RunConfig,
-    asked_generations,
-    change_config,
-    check_devices,
-    check_room,
+from tengen.roles import RunConfig, change_config, read_config, write_config
+from tengen.roles.config.run_file import asked_generations, with_asked_generations
+from tengen.roles.devices import check_devices, move_run, possible_inference
+from tengen.roles.experience import check_room
+from tengen.roles.inputs import (
     checked_book,
     checked_initial_model,
     checked_source,
     keep_book,
-    move_run,
-    possible_inference,
-    read_config,
-    with_asked_generations,
-    write_config,
 )
 from tengen.run import RunDirectory, check_no_mirror, check_writable
 

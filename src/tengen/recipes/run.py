@@ -34,13 +34,9 @@ from tengen.recipes.finale import (
     match_line,
     why_unlearned,
 )
-from tengen.roles import (
-    RUN_LOCK,
-    RunConfig,
-    StopListener,
-    config_changes,
-    learned_steps,
-)
+from tengen.roles import RunConfig, StopListener
+from tengen.roles.config.run_file import RUN_LOCK, config_changes
+from tengen.roles.spent import learned_steps
 from tengen.run import RunDirectory, usable_threads
 
 __all__ = [

@@ -197,7 +197,8 @@ class _Parts:
         book = None
         if ladder.book:
             # Import roles here, because they import agents, which import torch.
-            from tengen.roles import read_config, run_book
+            from tengen.roles import read_config
+            from tengen.roles.inputs import run_book
 
             book = run_book(read_config(self._run), self._run)
         found = run_ratings(self._run, self._task, ladder, play, book)

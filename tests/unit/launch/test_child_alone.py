@@ -19,7 +19,8 @@ from tengen.launch.joined import Child
 from tengen.launch.messages import Begun, Failed, Report, Saved, Stop, Turn
 from tengen.launch.wire import Hub, Stream
 from tengen.recipes import make_config
-from tengen.roles import TOKEN_VARIABLE, write_config
+from tengen.roles import write_config
+from tengen.roles.doors import TOKEN_VARIABLE
 from tengen.run import RunDirectory
 from tests.integration.own_time import wait_own_s
 from tests.unit.launch.children import placed, received, started, the_hub

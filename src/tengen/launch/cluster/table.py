@@ -25,7 +25,8 @@ from tengen.launch.workers import (
     with_count,
     workers_at_once,
 )
-from tengen.roles import RunConfig, gpus_named
+from tengen.roles import RunConfig
+from tengen.roles.devices import gpus_named
 
 __all__ = [
     "Node",

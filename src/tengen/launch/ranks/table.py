@@ -28,7 +28,8 @@ from tengen.launch.workers import (
     with_count,
     workers_at_once,
 )
-from tengen.roles import RunConfig, gpus_named
+from tengen.roles import RunConfig
+from tengen.roles.devices import gpus_named
 
 __all__ = [
     "RankInfo",
@@ -150,8 +151,8 @@ def _check_doors(config: RunConfig, placed: Sequence[Placed]) -> None:
         away = sorted({*hosts.get(role, ())} - {home})
         if away and not config.launch.listen:
             raise UsageError(
-                f"launch.listen (empty) must name an address of {home}, as {who} are on "
-                f"{', '.join(away)}; set it, launch.certificate_file and "
+                f"launch.listen (empty) must name an address of {home}, as {who} are "
+                f"on {', '.join(away)}; set it, launch.certificate_file and "
                 f"launch.key_file"
             )
 

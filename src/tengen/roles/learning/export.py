@@ -32,7 +32,8 @@ from tengen.models import (
 from tengen.models.load import read_meta
 from tengen.models.publish import next_number
 from tengen.nets import NetConfig
-from tengen.roles.config import RunConfig, open_inference, record_inference
+from tengen.roles.config import RunConfig
+from tengen.roles.config.run_file import open_inference, record_inference
 from tengen.roles.role import Report, Role, RoleContext
 from tengen.run import RunDirectory
 from tengen.search import PlayConfig

@@ -25,7 +25,9 @@ from tengen.experience import (
     sealed_generation,
     writer_directory,
 )
-from tengen.roles.config import LaunchConfig, RunConfig, newest_inference, read_part
+from tengen.roles.config import RunConfig, newest_inference
+from tengen.roles.config.launch import LaunchConfig
+from tengen.roles.config.run_file import read_part
 from tengen.roles.devices import check_evaluating
 from tengen.roles.inputs import run_book
 from tengen.roles.role import Report, Role, RoleContext, patiently

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from tengen.errors import UsageError
-from tengen.roles import TOKEN_VARIABLE, connecting
-from tengen.roles.doors import STORE, way_to
+from tengen.roles import connecting
+from tengen.roles.doors import STORE, TOKEN_VARIABLE, way_to
 from tengen.run import RunDirectory
 from tests.refusals import refused
 
