@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 from tengen.errors import RunError, TengenError, UsageError
-from tengen.launch.joined import Child, Silence
+from tengen.launch.joined import Child
 from tengen.launch.launcher import Command, Launcher, Placed, log_name, role_command
 from tengen.launch.messages import (
-    Alive,
     Dying,
     Failed,
-    Message,
     Progress,
     Report,
     Saved,
@@ -144,11 +142,9 @@ class RoleProcess:
             # Only the role learn has training that a kill would lose.
             self._is_saved = self._is_saved and role != "learn"
             child.send(Turn(role, details))
-            silence = Silence(self.kill)
-            try:
-                message = _last_message(child, on_progress, silence)
-            finally:
-                why = silence.end()
+            while isinstance(message := child.receive(), Progress):
+                on_progress(message.report)
+            # A child sends nothing after ``Report``, ``Failed`` or ``Dying``.
             if isinstance(message, Report):
                 self._finished_s = time.monotonic()
                 self._is_saved = message.is_saved
@@ -161,7 +157,9 @@ class RoleProcess:
             # A process that never joined had no turn, so it has nothing to save.
             self._is_saved = self._is_saved or is_saved or not child.has_joined
             self._ended(child, _FAIL_S)
-            how = message.reason if isinstance(message, Dying) else why or self._how
+            how = child.silence or self._how
+            if isinstance(message, Dying):
+                how = message.reason
             if how.startswith(_EXITED) and not child.has_joined:
                 how = f"no connection to its runner, {how}"
             if not self._is_stopping.is_set():
@@ -350,21 +348,6 @@ def close_all(handles: Iterable[RoleProcess]) -> None:
             errors.append(error)
     if errors and not is_failing:
         raise errors[0]
-
-
-def _last_message(
-    child: Child, on_progress: OnProgress, silence: Silence
-) -> Message | None:
-    """Returns the message that ends a turn, or None if the process ended before."""
-    while (message := child.receive()) is not None:
-        if isinstance(message, Alive):
-            silence.heard(message.within_s, message.otherwise)
-        elif isinstance(message, Progress):
-            on_progress(message.report)
-        else:
-            # A child sends nothing after ``Report``, ``Failed`` or ``Dying``.
-            return message
-    return None
 
 
 def _raise(message: Failed) -> NoReturn:
