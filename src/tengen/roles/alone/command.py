@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tengen.config import check_range
 from tengen.errors import DiskFullError, RunError
 from tengen.games import add_task_argument, check_typed
-from tengen.remote import Mirror
 from tengen.roles import connecting
 from tengen.roles.alone.role_log import FullDiskPause, RoleLog
 from tengen.roles.config import read_config
@@ -195,34 +194,29 @@ def serve(
     stop = threading.Event()
     # Standalone self-play may use any free writer.
     place = None if name == "selfplay" else index
-    with connecting.mirrored(
-        args.run, connect, name, place, stop, _print_of(name)
-    ) as mirror:
-        return _serve(name, args, num_threads, num_games, index, connect, mirror, stop)
-
-
-def _serve(
-    name: str,
-    args: argparse.Namespace,
-    num_threads: int,
-    num_games: int | None,
-    index: int,
-    connect: Connect | None,
-    mirror: Mirror | None,
-    stop: threading.Event,
-) -> dict[str, Any]:
-    run = RunDirectory.open(args.run)
-    if run.stop_requested():
-        raise RunError(
-            f"run ({run.path}) was asked to stop; remove {run.path / 'STOP'} first"
-        )
-    check_typed(read_config(run).task, args.task, run.path)
-    number = None if mirror is None else mirror.place.events
-    place = index if name == "actor" else None
-    log = RoleLog(name, run, num_threads, number, place)
     report: dict[str, Any] = {"role": name, "num_turns": 0, "last": {}}
     reason = "failed"
-    with StopListener(run, stop) as listener:
+    with contextlib.ExitStack() as ending:
+        mirror = ending.enter_context(
+            connecting.mirrored(
+                args.run,
+                connect,
+                name,
+                place,
+                stop,
+                lambda text: print(f"{name}: {text}", flush=True),
+            )
+        )
+        run = RunDirectory.open(args.run)
+        if run.stop_requested():
+            raise RunError(
+                f"run ({run.path}) was asked to stop; remove {run.path / 'STOP'} first"
+            )
+        check_typed(read_config(run).task, args.task, run.path)
+        number = None if mirror is None else mirror.place.events
+        actor_index = index if name == "actor" else None
+        log = RoleLog(name, run, num_threads, number, actor_index)
+        listener = ending.enter_context(StopListener(run, stop))
         pause = FullDiskPause(run.path, listener.event, log.say)
         context = RoleContext(
             num_threads=num_threads,
@@ -271,15 +265,6 @@ def _serve(
     if num_games is not None:
         report["num_games"] = num_played
     return report | {"exit_code": _INTERRUPTED if reason == "interrupted" else 0}
-
-
-def _print_of(name: str) -> Callable[[str], None]:
-    """Returns a function that prints a message after the role's name."""
-
-    def say(text: str) -> None:
-        print(f"{name}: {text}", flush=True)
-
-    return say
 
 
 def _num_played(report: Report) -> int:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 
 from tengen.actors import (
     GamesOfGeneration,
     GenerationReport,
+    SelfplayConfig,
     SelfplayProcesses,
 )
 from tengen.experience import OpenGeneration
@@ -91,28 +91,23 @@ class PlayingProcesses:
         before: GenerationReport,
     ) -> tuple[GenerationReport, int]:
         """Plays the unfinished games of ``wanted``; see ``play``."""
-        context, config, start_s = self._context, wanted.config, time.monotonic()
-        count = take_counts(context, num_recovered, self._processes.stop, before)
+        num_games = wanted.config.games_per_generation
 
-        def on_progress(num_games: int, num_evaluations: int) -> None:
-            nonlocal config
-            count(num_games, num_evaluations)
-            seconds = before.seconds + time.monotonic() - start_s
-            num_finished = before.num_games + num_games
-            fitting = fewer_games(
-                config,
-                context.num_threads,
-                context.generation_s,
-                num_finished,
-                seconds,
-                num_recovered,
-            )
-            if fitting != config:
-                config = fitting
-                self._processes.play_fewer(config.games_per_generation)
+        def play_fewer(config: SelfplayConfig) -> None:
+            nonlocal num_games
+            num_games = config.games_per_generation
+            self._processes.play_fewer(num_games)
 
+        on_progress = take_counts(
+            self._context,
+            wanted.config,
+            num_recovered,
+            before,
+            self._processes.stop,
+            play_fewer,
+        )
         played = self._processes.play(wanted, opened.append, on_progress)
-        return before.plus(played), config.games_per_generation
+        return before.plus(played), num_games
 
 
 def _first_games(wanted: GamesOfGeneration, num_processes: int) -> GamesOfGeneration:

@@ -20,6 +20,7 @@ from tengen import _core, games
 from tengen.actors import (
     GamesOfGeneration,
     GenerationReport,
+    SelfplayConfig,
     play_generation,
 )
 from tengen.errors import DiskFullError
@@ -132,26 +133,17 @@ class PlayingThreads:
         with core_errors():
             backend = self._open(part.wanted)
         count = take_counts(
-            self._context, num_recovered, part.queue.stop, before, part.num_sealed
+            self._context,
+            part.wanted.config,
+            num_recovered,
+            before,
+            part.queue.stop,
+            part.play_fewer,
+            part.num_sealed,
         )
-
-        start_s = time.monotonic()
 
         def on_progress(num_games: int, num_evaluations: int) -> None:
             count(num_games, num_evaluations)
-            seconds = before.seconds + time.monotonic() - start_s
-            num_finished = before.num_games + num_games
-            fitting = fewer_games(
-                part.wanted.config,
-                self._context.num_threads,
-                self._context.generation_s,
-                num_finished,
-                seconds,
-                num_recovered,
-            )
-            if fitting != part.wanted.config and not part.queue.stopped:
-                part.wanted = dataclasses.replace(part.wanted, config=fitting)
-                part.queue.stop()
             if 0 < part.num_games <= num_games:
                 part.queue.stop()
             part.newer = part.newer or self._newer(part)
@@ -243,6 +235,12 @@ class _Part:
     newer: GamesOfGeneration | None = None
     """The same games with the newer model, which plays the next part."""
 
+    def play_fewer(self, config: SelfplayConfig) -> None:
+        """Ends the part early; the next part has the number of games of ``config``."""
+        if not self.queue.stopped:
+            self.wanted = dataclasses.replace(self.wanted, config=config)
+            self.queue.stop()
+
     def keep(self, unfinished: list[bytes]) -> None:
         """Writes the games in flight to the disk."""
         self.opened.keep_unfinished(unfinished)
@@ -250,34 +248,53 @@ class _Part:
 
 def take_counts(
     context: RoleContext,
+    config: SelfplayConfig,
     num_recovered: int,
-    stop: Callable[[], None],
     before: GenerationReport,
+    stop: Callable[[], None],
+    play_fewer: Callable[[SelfplayConfig], None],
     num_sealed: int = 0,
 ) -> Callable[[int, int], None]:
-    """Returns a callback of self-play that reports game counts and obeys a stop.
+    """Returns a callback of self-play that reports game counts and limits the games.
 
     Args:
-        context: Its ``progress`` receives the counts; its ``stop`` requests a stop.
+        context: Its ``progress`` receives the counts; its ``stop`` requests a stop, and
+            its ``generation_s`` limits the time.
+        config: The settings of the games.
         num_recovered: Number of games that were durable when the turn began.
-        stop: Called to stop play.
         before: Report of the games that the turn has played so far.
+        stop: Called to stop play.
+        play_fewer: Called with new settings if all games would take too long.
         num_sealed: Number of the generation's games that are already sealed.
     """
     start_s = time.monotonic()
 
     def on_progress(num_games: int, num_evaluations: int) -> None:
+        nonlocal config
         if context.stop.is_set():
             stop()
+        num_finished = before.num_games + num_games
+        seconds = before.seconds + time.monotonic() - start_s
         context.progress(
             {
                 "stage": "self-play",
-                "num_games": num_recovered + before.num_games + num_games,
+                "num_games": num_recovered + num_finished,
                 "num_recovered": num_recovered,
                 "num_sealed": num_sealed,
                 "num_evaluations": before.num_evaluations + num_evaluations,
-                "seconds": before.seconds + time.monotonic() - start_s,
+                "seconds": seconds,
             }
         )
+        fitting = fewer_games(
+            config,
+            context.num_threads,
+            context.generation_s,
+            num_finished,
+            seconds,
+            num_recovered,
+        )
+        if fitting != config:
+            config = fitting
+            play_fewer(config)
 
     return on_progress
