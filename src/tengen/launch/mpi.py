@@ -59,7 +59,7 @@ from tengen.launch.ranks.table import (
 )
 from tengen.launch.wire import Hub, join
 from tengen.launch.workers import Worker
-from tengen.observe import HostsLog, Place
+from tengen.observe import HostsLog
 from tengen.roles import RunConfig, StopListener
 from tengen.run import RunDirectory, available_cores
 
@@ -168,7 +168,8 @@ class MpiLauncher(Launcher):
         runner.know(table)
         call = uuid.uuid4().hex
         process = run.lock_holder("train") or ""
-        log = HostsLog(run, call, process, [_place(one) for one in table])
+        rows = [one.worker.row(f"rank {one.rank}", one.host) for one in table]
+        log = HostsLog(run, call, process, rows)
 
         def tell(loss: str) -> None:
             with contextlib.suppress(RunError):  # the disk may be full
@@ -402,16 +403,6 @@ def _abort(mpi: Any) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     mpi.COMM_WORLD.Abort(1)
-
-
-def _place(one: Placed) -> Place:
-    return Place(
-        place=f"rank {one.rank}",
-        host=one.host,
-        name=one.worker.name,
-        roles=one.worker.roles,
-        num_threads=one.worker.num_threads,
-    )
 
 
 def _lines(ranks: Sequence[RankInfo], table: Sequence[Placed]) -> list[str]:

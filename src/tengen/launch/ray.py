@@ -59,7 +59,7 @@ from tengen.launch.local import LocalLauncher, ended_by
 from tengen.launch.messages import Begun
 from tengen.launch.wire import Hub
 from tengen.launch.workers import EVAL, Worker
-from tengen.observe import HostsLog, Place
+from tengen.observe import HostsLog
 from tengen.roles import RunConfig, StopListener
 from tengen.roles.doors import connect_to
 from tengen.run import RunDirectory, run_identity
@@ -211,15 +211,8 @@ class RayLauncher(Launcher):
 
     def begun(self, worker: Worker, begun: Begun) -> None:
         """See ``Launcher.begun``."""
-        place = Place(
-            place=begun.place,
-            host=begun.host,
-            name=worker.name,
-            roles=worker.roles,
-            num_threads=worker.num_threads,
-        )
         with self._telling, contextlib.suppress(DiskFullError):
-            self._hosts.moved(place)
+            self._hosts.moved(worker.row(begun.place, begun.host))
 
     def placed(self, worker: Worker) -> Placed:
         """See ``Launcher.placed``."""

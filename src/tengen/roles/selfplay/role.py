@@ -33,8 +33,7 @@ from tengen.roles.inputs import run_book
 from tengen.roles.role import Report, Role, RoleContext, patiently
 from tengen.roles.selfplay.earlier_games import check_resignation, fork_sources
 from tengen.roles.selfplay.fitting import smaller_generations
-from tengen.roles.selfplay.processes_play import PlayingProcesses
-from tengen.roles.selfplay.threads_play import PlayingThreads
+from tengen.roles.selfplay.playing import PlayingProcesses, PlayingThreads
 from tengen.run import RunDirectory, evict_mirrors
 
 __all__ = ["SelfplayRole"]
