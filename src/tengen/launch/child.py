@@ -51,8 +51,7 @@ from tengen.observe.cpu_time import CpuClock, kill_descendants
 from tengen.own_process import mark_own_process
 from tengen.remote import Mirror
 from tengen.roles import RoleContext
-from tengen.roles.connecting import mirrored
-from tengen.roles.doors import TOKEN_VARIABLE, Connect
+from tengen.roles.doors import TOKEN_VARIABLE, Connect, mirrored
 from tengen.roles.host import RoleHost
 from tengen.roles.role import Report
 from tengen.run import RunDirectory

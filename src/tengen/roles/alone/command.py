@@ -12,10 +12,14 @@ from typing import Any
 from tengen.config import check_range
 from tengen.errors import DiskFullError, RunError
 from tengen.games import add_task_argument, check_typed
-from tengen.roles import connecting
 from tengen.roles.alone.role_log import FullDiskPause, RoleLog
 from tengen.roles.config import read_config
-from tengen.roles.doors import Connect
+from tengen.roles.doors import (
+    Connect,
+    add_connect_arguments,
+    connect_of,
+    mirrored,
+)
 from tengen.roles.host import RoleHost
 from tengen.roles.role import Report, RoleContext
 from tengen.roles.stopping import StopListener
@@ -68,7 +72,7 @@ def actor_arguments(parser: argparse.ArgumentParser) -> None:
     _add_index(
         parser, "which of the run's actors this is, from 0; see tengen train --actors"
     )
-    connecting.add_arguments(parser)
+    add_connect_arguments(parser)
 
 
 def actor(args: argparse.Namespace) -> dict[str, Any]:
@@ -79,14 +83,14 @@ def actor(args: argparse.Namespace) -> dict[str, Any]:
             ``--connect`` is not an address.
         RunError: See ``serve``.
     """
-    connect = connecting.connect_of(args)
+    connect = connect_of(args)
     return serve("actor", args, index=args.index, connect=connect)
 
 
 def selfplay_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen selfplay``."""
     add_arguments(parser)
-    connecting.add_arguments(parser)
+    add_connect_arguments(parser)
     parser.add_argument(
         "--games",
         type=int,
@@ -104,7 +108,7 @@ def selfplay(args: argparse.Namespace) -> dict[str, Any]:
     """
     if args.games is not None:
         check_range("games", args.games, 1, _MAX_GAMES, "leave it out")
-    return serve("selfplay", args, args.games, connect=connecting.connect_of(args))
+    return serve("selfplay", args, args.games, connect=connect_of(args))
 
 
 def inference_arguments(parser: argparse.ArgumentParser) -> None:
@@ -198,7 +202,7 @@ def serve(
     reason = "failed"
     with contextlib.ExitStack() as ending:
         mirror = ending.enter_context(
-            connecting.mirrored(
+            mirrored(
                 args.run,
                 connect,
                 name,

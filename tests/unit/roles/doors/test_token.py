@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tengen.errors import UsageError
-from tengen.roles import connecting
+from tengen.roles import doors
 from tengen.roles.doors import STORE, TOKEN_VARIABLE, way_to
 from tengen.run import RunDirectory
 from tests.refusals import refused
@@ -20,8 +20,8 @@ READS = f"import os; print(os.environ.get({TOKEN_VARIABLE!r}))"
 
 def connect_of(*words):
     parser = argparse.ArgumentParser()
-    connecting.add_arguments(parser)
-    return connecting.connect_of(parser.parse_args(words))
+    doors.add_connect_arguments(parser)
+    return doors.connect_of(parser.parse_args(words))
 
 
 @pytest.mark.parametrize("words", [(), ("--connect", "127.0.0.1:7000")])
