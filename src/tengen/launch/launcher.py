@@ -9,12 +9,14 @@ The schedule decides when each role works, and the placement decides where.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Protocol
 
+from tengen.launch.budget import Budget
 from tengen.launch.messages import Begun
+from tengen.launch.reports.journal import RunJournal
 from tengen.launch.wire import Hub
 from tengen.launch.workers import EVAL, Worker
 from tengen.roles import RunConfig, StopListener
@@ -27,6 +29,7 @@ __all__ = [
     "Launcher",
     "Placed",
     "Poll",
+    "TrainingCall",
     "log_name",
     "match_places",
     "role_command",
@@ -65,6 +68,25 @@ class Command:
     """The command-line arguments of the Python interpreter."""
     environment: dict[str, str] = field(default_factory=dict)
     """Additional environment variables, which may contain secrets."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingCall:
+    """One call of ``tengen train``, which works on a run until its budget is spent."""
+
+    config: RunConfig
+    """The run's config, as returned by ``Launcher.fit``, with the task that the user
+    typed."""
+    run: RunDirectory
+    """The run. The caller holds its ``train`` lock."""
+    budget: Budget
+    """The limits of the call."""
+    journal: RunJournal
+    """Receives every report of a role."""
+    stop: StopListener
+    """Makes the roles end their turns and save their state."""
+    num_threads: int
+    """Number of cores to use on this machine."""
 
 
 class Poll(NamedTuple):
@@ -146,20 +168,8 @@ class Launcher:
         return not cls.package
 
     @classmethod
-    def open(
-        cls,
-        config: RunConfig,
-        run: RunDirectory,
-        stop: StopListener,
-        say: Callable[[str], None],
-    ) -> AbstractContextManager[tuple[Launcher, Hub]]:
+    def open(cls, call: TrainingCall) -> AbstractContextManager[tuple[Launcher, Hub]]:
         """Returns a context manager for a call's launcher and the hub of its processes.
-
-        Args:
-            config: The run's config, as returned by ``fit``.
-            run: The run; the caller holds its ``train`` lock.
-            stop: Aborts a wait for hosts or resources.
-            say: Called with a message about the wait, for the user.
 
         Raises:
             UsageError: A host lacks something that the run requires.

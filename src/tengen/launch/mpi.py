@@ -33,7 +33,7 @@ import socket
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -44,6 +44,7 @@ from tengen.launch.launcher import (
     Handle,
     Launcher,
     Placed,
+    TrainingCall,
     match_places,
 )
 from tengen.launch.local import LocalLauncher
@@ -60,8 +61,8 @@ from tengen.launch.ranks.table import (
 from tengen.launch.wire import Hub, join
 from tengen.launch.workers import Worker
 from tengen.observe import HostsLog
-from tengen.roles import RunConfig, StopListener
-from tengen.run import RunDirectory, available_cores
+from tengen.roles import RunConfig
+from tengen.run import available_cores
 
 __all__ = ["MpiLauncher", "hand_out", "introduce", "meet"]
 
@@ -155,21 +156,16 @@ class MpiLauncher(Launcher):
 
     @classmethod
     @contextlib.contextmanager
-    def open(
-        cls,
-        config: RunConfig,
-        run: RunDirectory,
-        stop: StopListener,
-        say: Callable[[str], None],
-    ) -> Iterator[tuple[Launcher, Hub]]:
+    def open(cls, call: TrainingCall) -> Iterator[tuple[Launcher, Hub]]:
         """See ``Launcher.open``."""
         runner, hub = _joined()
-        table = place(config, runner.ranks)
+        run = call.run
+        table = place(call.config, runner.ranks)
         runner.know(table)
-        call = uuid.uuid4().hex
+        identity = uuid.uuid4().hex
         process = run.lock_holder("train") or ""
         rows = [one.worker.row(f"rank {one.rank}", one.host) for one in table]
-        log = HostsLog(run, call, process, rows)
+        log = HostsLog(run, identity, process, rows)
 
         def tell(loss: str) -> None:
             with contextlib.suppress(RunError):  # the disk may be full
@@ -179,7 +175,7 @@ class MpiLauncher(Launcher):
 
         runner.watch(tell)
         try:
-            runner.look(run, call)
+            runner.look(run, identity)
             for line in _lines(runner.ranks, table):
                 print(line, flush=True)
             yield cls(runner, table), hub

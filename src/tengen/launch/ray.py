@@ -23,7 +23,7 @@ import dataclasses
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import ray
@@ -53,6 +53,7 @@ from tengen.launch.launcher import (
     Launcher,
     Placed,
     Poll,
+    TrainingCall,
     match_places,
 )
 from tengen.launch.local import LocalLauncher, ended_by
@@ -60,7 +61,7 @@ from tengen.launch.messages import Begun
 from tengen.launch.wire import Hub
 from tengen.launch.workers import EVAL, Worker
 from tengen.observe import HostsLog
-from tengen.roles import RunConfig, StopListener
+from tengen.roles import RunConfig
 from tengen.roles.doors import connect_to
 from tengen.run import RunDirectory, run_identity
 
@@ -153,18 +154,12 @@ class RayLauncher(Launcher):
 
     @classmethod
     @contextlib.contextmanager
-    def open(
-        cls,
-        config: RunConfig,
-        run: RunDirectory,
-        stop: StopListener,
-        say: Callable[[str], None],
-    ) -> Iterator[tuple[Launcher, Hub]]:
+    def open(cls, call: TrainingCall) -> Iterator[tuple[Launcher, Hub]]:
         """See ``Launcher.open``."""
-        cls.fit(config, keeps_count=True)
+        cls.fit(call.config, keeps_count=True)
         with contextlib.ExitStack() as ending:
             ending.callback(disconnect)
-            launcher = cls(config, run, nodes_of(ray.nodes()))
+            launcher = cls(call.config, call.run, nodes_of(ray.nodes()))
             ending.callback(launcher.close)
             hub = Hub.on_network([get_node_ip_address()])
             ending.callback(hub.close)

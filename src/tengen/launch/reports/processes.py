@@ -30,10 +30,12 @@ class Acting:
 
     Args:
         num_processes: The number of processes.
+        are_actors: Whether the processes are actors.
     """
 
-    def __init__(self, num_processes: int) -> None:
+    def __init__(self, num_processes: int, *, are_actors: bool = False) -> None:
         self._num_processes = num_processes
+        self._are_actors = are_actors
         # By process: the games in flight, the counts and time-weighted shares of each
         # recent turn, and an actor's latest mean return and length of episodes.
         self._flying: dict[str, Mapping[str, Any]] = {}
@@ -92,20 +94,16 @@ class Acting:
             report: The report of the turn.
             seconds: The duration of the turn, in seconds.
         """
-        is_game = "num_games" in report
-        if is_game and self._num_processes == 1:
+        if self._are_actors:
+            rates = self._rates(name, report, seconds)
+            return {**report, "actor": index, **rates, **self._means(name, report)}
+        if self._num_processes == 1 or "num_games" not in report:
             return report
-        told = {
-            **report,
-            "player" if is_game else "actor": index,
-            **self._rates(name, report, seconds),
-        }
-        if not is_game:
-            return told | self._means(name, report)
+        rates = self._rates(name, report, seconds)
         self._flying.pop(name, None)
         if report.get("stopped"):
             self._flying[name] = report  # the next call resumes unfinished games
-        return told | {"num_flying": self._num_flying}
+        return {**report, "player": index, "num_flying": self._num_flying, **rates}
 
     def _rates(
         self, name: str, report: Mapping[str, Any], seconds: float

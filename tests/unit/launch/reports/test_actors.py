@@ -11,7 +11,7 @@ from tengen.launch.reports.processes import Acting
 
 def test_the_rates_are_those_of_all_actors() -> None:
     """Each reports 100 frames and 104 evaluations of a second, some 1.5 s apart."""
-    actors = Acting(3)
+    actors = Acting(3, are_actors=True)
     names = ["actor-0", "actor-1", "actor-2"]
     told: dict[str, Any] = {}
     for index, name in enumerate(names):

@@ -21,7 +21,7 @@ from tengen.recipes import make_config
 from tengen.roles import RunConfig, StopListener, write_config
 from tengen.run import RunDirectory
 from tests.refusals import refused
-from tests.unit.launch.fake_roles import CHOSEN, Fake, Journal, nothing
+from tests.unit.launch.fake_roles import CHOSEN, Fake, Journal, called, nothing
 
 GAMES = 10
 
@@ -81,11 +81,11 @@ def test_all_of_them_play_the_budget_and_no_generation_more(
     made = config("launch.roles.selfplay.count=3")
     write_config(run, made)
     launcher, journal = ManyPlayers(min(3, turns)), Journal()
-    any_journal: Any = journal
     any_launcher: Any = launcher
     with StopListener(run) as stop:
         budget = Budget(games=games)
-        run_schedule(any_launcher, made, run, budget, any_journal, stop, num_threads=8)
+        call = called(made, run, budget, journal, stop, num_threads=8)
+        run_schedule(any_launcher, call)
     played = journal.of("selfplay")
     assert len(played) == turns
     assert sum(fake.num_turns for fake in launcher.players.values()) == turns
