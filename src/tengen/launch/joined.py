@@ -35,6 +35,8 @@ class Child:
         on_begun: Called with the message ``Begun`` when the process has joined.
 
     Attributes:
+        has_joined: Whether the process has connected to the runner; it may have begun a
+            turn.
         silence: Why the process was killed, if its heartbeats stopped; else "".
     """
 
@@ -49,7 +51,7 @@ class Child:
         self._on_begun = on_begun
         self._lock = threading.Lock()
         self._stream: Stream | None = None
-        self._has_joined = False
+        self.has_joined = False
         self._unsent: list[Message] = []
         self._start_s = time.monotonic()
         self._told_s = self._start_s
@@ -58,11 +60,6 @@ class Child:
         self._alive_until_s = math.inf
         self._otherwise = ""
         self.silence = ""
-
-    @property
-    def has_joined(self) -> bool:
-        """Whether the process has connected to the runner; it may have begun a turn."""
-        return self._has_joined
 
     def send(self, message: Message) -> None:
         """Sends a message to the process, if the process still exists. Thread-safe.
@@ -172,7 +169,7 @@ class Child:
             begun = None
         with self._lock:
             self._stream = stream
-            self._has_joined = begun is not None
+            self.has_joined = begun is not None
             unsent, self._unsent = self._unsent, []
         if begun is not None:
             for message in unsent:

@@ -25,10 +25,10 @@ from tengen.experience import (
     sealed_generation,
     writer_directory,
 )
+from tengen.inference import parse_devices
 from tengen.roles.config import RunConfig, newest_inference
 from tengen.roles.config.launch import LaunchConfig
 from tengen.roles.config.run_file import read_part
-from tengen.roles.devices import check_evaluating
 from tengen.roles.inputs import run_book
 from tengen.roles.role import Report, Role, RoleContext, patiently
 from tengen.roles.selfplay.earlier_games import check_resignation, fork_sources
@@ -69,7 +69,8 @@ class SelfplayRole(Role):
                 f"role (selfplay) is not part of a run that learns from the games of "
                 f"{agent.learn_from}; run it there"
             )
-        check_evaluating(config)
+        if config.inference.is_on_gpu:
+            parse_devices("inference.devices", config.inference.devices)
         super().__init__(config, run, context)
         self._actor = agent.actor
         self._bootstrap = agent.bootstrap
