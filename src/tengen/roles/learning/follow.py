@@ -41,9 +41,9 @@ class FollowRole(Role):
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
-        super().__init__(config, run, context, f"learn-{context.index}")
         self._device = learner_device(config)
         self._wanted = config.agent.signature(config.task)
+        super().__init__(config, run, context, f"learn-{context.index}")
         self._follower: Follower | None = None
         keep_freed_memory()
 

@@ -70,8 +70,8 @@ class LearnRole(Role):
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
-        super().__init__(config, run, context, "learn")
         self._wanted = config.agent.signature(config.task)
+        super().__init__(config, run, context, "learn")
         self._door = open_run_door(config, run, context.stop)
         self._device = learner_device(config)
         learner = config.learner
