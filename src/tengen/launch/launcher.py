@@ -224,18 +224,12 @@ def match_places(config: RunConfig, table: Iterable[Placed]) -> list[Placed]:
     able = [one for one in table if one.worker.roles in (acting, *_LEARNERS)]
     able.sort(key=lambda one: one.worker.roles != acting)
     able = [one for one in able if _num_gpus(one) >= _num_gpus(able[0])]
-    return [
-        dataclasses.replace(
-            one,
-            worker=Worker(
-                name=f"{EVAL}-{index}",
-                roles=(EVAL,),
-                index=index,
-                num_threads=one.worker.num_threads,
-            ),
-        )
-        for index, one in enumerate(able)
-    ]
+    places = []
+    for index, one in enumerate(able):
+        name = f"{EVAL}-{index}"
+        worker = dataclasses.replace(one.worker, name=name, roles=(EVAL,), index=index)
+        places.append(dataclasses.replace(one, worker=worker))
+    return places
 
 
 def _num_gpus(placed: Placed) -> float:
