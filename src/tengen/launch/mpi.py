@@ -292,7 +292,8 @@ def meet(
     found = {rank: bytearray(_MOST_BYTES) for rank in range(1, comm.Get_size())}
     requests = {rank: comm.Irecv(data, source=rank) for rank, data in found.items()}
     begun_s = said_s = time.monotonic()
-    while names := ", ".join(str(rank) for rank in _open(requests)):
+    while missing := [rank for rank, one in requests.items() if not one.Test()]:
+        names = ", ".join(map(str, missing))
         now_s = time.monotonic()
         if now_s - begun_s >= hello_s:
             raise RunError(
@@ -319,11 +320,7 @@ def hand_out(comm: Any, tickets: Mapping[int, Mapping[str, str]]) -> None:
         comm: The MPI communicator of all ranks.
         tickets: By rank the environment variables of its ticket.
     """
-    requests = {
-        rank: comm.Isend(_packed(ticket), dest=rank) for rank, ticket in tickets.items()
-    }
-    while _open(requests):
-        time.sleep(_POLL_S)
+    _await(*(comm.Isend(_packed(one), dest=rank) for rank, one in tickets.items()))
 
 
 def introduce(comm: Any, info: RankInfo) -> dict[str, str]:
@@ -332,22 +329,15 @@ def introduce(comm: Any, info: RankInfo) -> dict[str, str]:
     If the first rank dies, ``mpirun`` kills this process.
     """
     answer = bytearray(_MOST_BYTES)
-    requests = {
-        0: comm.Isend(_packed(vars(info)), dest=0),
-        1: comm.Irecv(answer, source=0),
-    }
-    while _open(requests):
-        time.sleep(_POLL_S)
+    _await(comm.Isend(_packed(vars(info)), dest=0), comm.Irecv(answer, source=0))
     ticket: dict[str, str] = json.loads(answer.rstrip(b"\0"))
     return ticket
 
 
-def _open(requests: Mapping[int, Any]) -> list[int]:
-    """Returns the keys of MPI requests that have not completed. Does not block.
-
-    MPI's own wait would keep a core busy.
-    """
-    return [key for key, request in requests.items() if not request.Test()]
+def _await(*requests: Any) -> None:
+    """Polls MPI requests until they complete. MPI's own wait would keep a core busy."""
+    while not all(request.Test() for request in requests):
+        time.sleep(_POLL_S)
 
 
 def _packed(message: Mapping[str, Any]) -> bytes:
