@@ -116,6 +116,7 @@ class TurnTaker:
 
         def on_death(role: str, how: str) -> None:
             with self._lock:
+                self._acting.lost(worker.name)
                 self._journal.death("learn" if worker.is_follower else role, how)
 
         report = None

@@ -211,7 +211,7 @@ class Role:
             self._lock.release()
 
     def _newest_model(self) -> int | None:
-        """Returns the number of the newest published model, or sets ``waits_for``."""
+        """Returns the newest published model's number; sets ``waits_for`` if None."""
         number = self._run.models.latest()
         self.waits_for = "" if number is not None else _NO_MODEL
         return number

@@ -54,6 +54,10 @@ class Acting:
             for known in (self._flying, self._turns, self._reached):
                 known.pop(name, None)
 
+    def lost(self, name: str) -> None:
+        """Leaves a process that died out of rates and shares until its next report."""
+        self._turns.pop(name, None)
+
     def progress(self, name: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns the combined progress of all self-play processes.
 
