@@ -16,20 +16,20 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 89_196,
+    "lines_of_src": 88_900,
     "lines_of_core": 31_441,
     "lines_of_tests": 103_915,
     "lines_of_benchmarks_and_scripts": 8_784,
     "packages": 27,
-    "modules_with_one_importer": 114,
+    "modules_with_one_importer": 112,
     "imports_up": 0,
     "circles": 0,
     "symbols_without_caller": 1,
     "enum_values_without_reader": 0,
     "options_without_caller": 0,
     "tests_of_prose": 5,
-    "monkeypatches": 188,
-    "private_attributes": 98,
+    "monkeypatches": 187,
+    "private_attributes": 97,
 }
 TEXT = {".py", ".cc", ".h", ".md", ".toml", ".txt", ".cmake", ".yaml", ".sh", ""}
 TEXT |= {".sbatch", ".cuda"}

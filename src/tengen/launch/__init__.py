@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import warnings
 
 from tengen.distribution import pip_install_extra
-from tengen.errors import TengenWarning, UsageError, did_you_mean
+from tengen.errors import UsageError, did_you_mean
 from tengen.launch.budget import Budget
 from tengen.launch.launcher import Launcher, TrainingCall
 from tengen.launch.match import meet_target
 from tengen.launch.process import Processes
 from tengen.launch.reports.journal import RunJournal
 from tengen.launch.schedule import run_schedule
-from tengen.roles import RunConfig, doors
 
 __all__ = [
     "LAUNCHERS",
@@ -27,7 +25,6 @@ __all__ = [
     "Launcher",
     "RunJournal",
     "TrainingCall",
-    "check_doors",
     "launcher_of",
     "train_by",
 ]
@@ -64,31 +61,6 @@ def launcher_of(name: str) -> type[Launcher]:
             f"{pip_install_extra(name)}"
         ) from None
     return launcher
-
-
-def check_doors(name: str, config: RunConfig) -> None:
-    """Checks that ``launch.listen`` is usable, if the learner is on this host.
-
-    A learner on another host checks its own addresses. If roles take turns, no other
-    machine can join the run, and ``launch.listen`` causes a TengenWarning.
-
-    Args:
-        name: The launcher's name.
-        config: The run's config, as returned by ``Launcher.fit``.
-
-    Raises:
-        UsageError: A service cannot listen at its address.
-    """
-    launcher = launcher_of(name)
-    if launcher.takes_turns:
-        if config.launch.listen:
-            text = (
-                f"launch.listen ({config.launch.listen}) has no effect where roles "
-                f"take turns; use --launch local to let others in"
-            )
-            warnings.warn(text, TengenWarning, stacklevel=2)
-    elif launcher.has_learner_here(config):
-        doors.check_doors(config)
 
 
 def train_by(name: str, call: TrainingCall) -> None:

@@ -20,7 +20,7 @@ from tengen.launch.reports.journal import RunJournal
 from tengen.launch.wire import Hub
 from tengen.launch.workers import EVAL, Worker
 from tengen.roles import RunConfig, StopListener
-from tengen.roles.doors import Connect
+from tengen.roles.doors import Connect, check_doors
 from tengen.run import RunDirectory, run_identity
 
 __all__ = [
@@ -159,13 +159,19 @@ class Launcher:
         return config
 
     @classmethod
-    def has_learner_here(cls, config: RunConfig) -> bool:
-        """Returns whether the learner is known to be on this host.
+    def check_doors(cls, config: RunConfig) -> None:
+        """Checks that ``launch.listen`` is usable, if the learner is on this host.
+
+        A learner on another host checks its own addresses.
 
         Args:
             config: The run's config, as returned by ``fit``.
+
+        Raises:
+            UsageError: A service cannot listen at its address.
         """
-        return not cls.package
+        if not cls.package:
+            check_doors(config)
 
     @classmethod
     def open(cls, call: TrainingCall) -> AbstractContextManager[tuple[Launcher, Hub]]:

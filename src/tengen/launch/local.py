@@ -35,6 +35,7 @@ from tengen.launch.launcher import (
     TrainingCall,
 )
 from tengen.launch.wire import Hub
+from tengen.roles import RunConfig
 from tengen.run import RunDirectory
 from tengen.transport import OwnedSocket
 
@@ -104,6 +105,16 @@ class InlineLauncher(LocalLauncher):
     """A launcher that starts processes on this machine, whose roles take turns."""
 
     takes_turns = True
+
+    @classmethod
+    def check_doors(cls, config: RunConfig) -> None:
+        """Warns if ``launch.listen`` is set, as no other machine can join the run."""
+        if config.launch.listen:
+            text = (
+                f"launch.listen ({config.launch.listen}) has no effect where roles "
+                f"take turns; use --launch local to let others in"
+            )
+            warnings.warn(text, TengenWarning, stacklevel=2)
 
 
 def ended_by(code: int) -> str:

@@ -62,6 +62,7 @@ from tengen.launch.wire import Hub, join
 from tengen.launch.workers import Worker
 from tengen.observe import HostsLog
 from tengen.roles import RunConfig
+from tengen.roles.doors import check_doors
 from tengen.run import available_cores
 
 __all__ = ["MpiLauncher", "hand_out", "introduce", "meet"]
@@ -147,12 +148,13 @@ class MpiLauncher(Launcher):
         return config
 
     @classmethod
-    def has_learner_here(cls, config: RunConfig) -> bool:
-        """See ``Launcher.has_learner_here``."""
+    def check_doors(cls, config: RunConfig) -> None:
+        """See ``Launcher.check_doors``."""
         ranks = _joined()[0].ranks
         table = place(config, ranks)
         (learner,) = (one for one in table if "learn" in one.worker.roles)
-        return learner.host == ranks[0].host
+        if learner.host == ranks[0].host:
+            check_doors(config)
 
     @classmethod
     @contextlib.contextmanager

@@ -13,7 +13,6 @@ from tengen.errors import UsageError
 from tengen.inference import check_machine, devices_of, has_driver
 from tengen.launch import (
     Budget,
-    check_doors,
     launcher_of,
 )
 from tengen.minigo.history import has_calls, note_call
@@ -326,7 +325,7 @@ class Call:
             self.told.extend([room] if room else [])
         # If the run is training, its ports are in use, which its lock reports later.
         if run.is_new or run.lock_holder("train") is None:
-            check_doors(self.launch, config)
+            launcher.check_doors(config)
         return config
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import queue
+import socket
 import sys
 import threading
 import time
@@ -388,10 +389,13 @@ def test_it_is_known_whether_the_learner_is_beside_the_runner(
 ) -> None:
     ranks = [info(0), info(1), info(2, "b", devices=["0"]), info(3, "b")]
     monkeypatch.setattr(mpi, "_met", (SimpleNamespace(ranks=ranks), None))
-    made = make_config("tictactoe", None, None)
-    assert mpi.MpiLauncher.has_learner_here(filled(made, ranks))
-    away = override(made, ["launch.roles.learn.num_gpus=1"])
-    assert not mpi.MpiLauncher.has_learner_here(filled(away, ranks))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"launch.listen=127.0.0.1:{taken.getsockname()[1] - 2}"
+        made = override(make_config("tictactoe", None, None), [listen])
+        with refused(UsageError, "launch.listen ("):
+            mpi.MpiLauncher.check_doors(filled(made, ranks))
+        away = override(made, ["launch.roles.learn.num_gpus=1"])
+        mpi.MpiLauncher.check_doors(filled(away, ranks))
 
 
 def test_without_mpirun_it_says_how_to_start(
