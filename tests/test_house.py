@@ -16,20 +16,20 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 89_196,
+    "lines_of_src": 88_859,
     "lines_of_core": 31_441,
     "lines_of_tests": 103_915,
     "lines_of_benchmarks_and_scripts": 8_784,
     "packages": 27,
-    "modules_with_one_importer": 114,
+    "modules_with_one_importer": 112,
     "imports_up": 0,
     "circles": 0,
     "symbols_without_caller": 1,
     "enum_values_without_reader": 0,
     "options_without_caller": 0,
     "tests_of_prose": 5,
-    "monkeypatches": 188,
-    "private_attributes": 98,
+    "monkeypatches": 187,
+    "private_attributes": 97,
 }
 TEXT = {".py", ".cc", ".h", ".md", ".toml", ".txt", ".cmake", ".yaml", ".sh", ""}
 TEXT |= {".sbatch", ".cuda"}
@@ -129,7 +129,7 @@ def test_paint(monkeypatch):
     "scripts/tool.sh": "true\n",
 }
 COUNTED = {
-    "lines_of_src": 16,
+    "lines_of_src": 88_859,
     "lines_of_core": 1,
     "lines_of_tests": 7,
     "lines_of_benchmarks_and_scripts": 1,
@@ -145,7 +145,7 @@ COUNTED = {
     "enum_values_without_reader": ["tengen.low.first.Color.BLUE"],
     "options_without_caller": ["tengen.low.second.paint(twice)"],
     "tests_of_prose": ["tests/test_low.py:2 test_paint"],
-    "monkeypatches": ["tests/test_low.py:3 monkeypatch.setattr('tengen.low', 1)"],
+    "monkeypatches": 187["tests/test_low.py:3 monkeypatch.setattr('tengen.low', 1)"],
     "private_attributes": ["tests/test_low.py:5 Second()._paint"],
 }
 

@@ -13,7 +13,7 @@ import pytest
 from tengen import cli
 from tengen.experience import ExperienceWriter, SegmentReader
 from tengen.experience.games.segment import recorded_games
-from tengen.roles import read_spent
+from tengen.roles.spent import read_spent
 from tengen.run import RunDirectory
 from tests.integration.runs import events, run_command, sealed, train_command
 

@@ -6,14 +6,16 @@ If ``run.json`` changes, the number of acting processes changes during the call.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import threading
 from collections.abc import Callable, Sequence
 
 from tengen.errors import TengenError
+from tengen.experience import TRAIN_WRITER, writer_directory
 from tengen.launch.process import Processes, RoleProcess
 from tengen.launch.workers import Worker
-from tengen.roles import TRAIN_WRITER, RunConfig, read_config, writer_directory
+from tengen.roles import RunConfig, read_config
 from tengen.run import RunDirectory, lock_holder
 
 __all__ = ["Crew"]
@@ -126,12 +128,7 @@ class Crew:
                 # The old process may still hold the lock of this index, so retry later.
                 self._looked = (0, 0)
                 continue
-            worker = Worker(
-                name=name,
-                roles=(self._acting,),
-                index=index,
-                num_threads=acting[0].num_threads,
-            )
+            worker = dataclasses.replace(acting[0], name=name, index=index)
             refused = self._held_by(index)
             if refused:
                 break

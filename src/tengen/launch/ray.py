@@ -23,7 +23,7 @@ import dataclasses
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import ray
@@ -53,14 +53,16 @@ from tengen.launch.launcher import (
     Launcher,
     Placed,
     Poll,
+    TrainingCall,
     match_places,
 )
 from tengen.launch.local import LocalLauncher, ended_by
 from tengen.launch.messages import Begun
 from tengen.launch.wire import Hub
 from tengen.launch.workers import EVAL, Worker
-from tengen.observe import HostsLog, Place
-from tengen.roles import RunConfig, StopListener, connect_to
+from tengen.observe import HostsLog
+from tengen.roles import RunConfig
+from tengen.roles.doors import connect_to
 from tengen.run import RunDirectory, run_identity
 
 __all__ = ["RayLauncher"]
@@ -84,6 +86,7 @@ class RayLauncher(Launcher):
     """
 
     package = "ray"
+    waits_for_lock = True
     logs = " and Ray's logs"
 
     def __init__(
@@ -151,18 +154,12 @@ class RayLauncher(Launcher):
 
     @classmethod
     @contextlib.contextmanager
-    def open(
-        cls,
-        config: RunConfig,
-        run: RunDirectory,
-        stop: StopListener,
-        say: Callable[[str], None],
-    ) -> Iterator[tuple[Launcher, Hub]]:
+    def open(cls, call: TrainingCall) -> Iterator[tuple[Launcher, Hub]]:
         """See ``Launcher.open``."""
-        cls.fit(config, keeps_count=True)
+        cls.fit(call.config, keeps_count=True)
         with contextlib.ExitStack() as ending:
             ending.callback(disconnect)
-            launcher = cls(config, run, nodes_of(ray.nodes()))
+            launcher = cls(call.config, call.run, nodes_of(ray.nodes()))
             ending.callback(launcher.close)
             hub = Hub.on_network([get_node_ip_address()])
             ending.callback(hub.close)
@@ -209,15 +206,8 @@ class RayLauncher(Launcher):
 
     def begun(self, worker: Worker, begun: Begun) -> None:
         """See ``Launcher.begun``."""
-        place = Place(
-            place=begun.place,
-            host=begun.host,
-            name=worker.name,
-            roles=worker.roles,
-            num_threads=worker.num_threads,
-        )
         with self._telling, contextlib.suppress(DiskFullError):
-            self._hosts.moved(place)
+            self._hosts.moved(worker.row(begun.place, begun.host))
 
     def placed(self, worker: Worker) -> Placed:
         """See ``Launcher.placed``."""

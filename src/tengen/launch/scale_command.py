@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tengen.errors import UsageError, did_you_mean
-from tengen.roles import RUN_LOCK, change_config, read_config, write_config
+from tengen.roles import change_config, read_config, write_config
+from tengen.roles.config.run_file import RUN_LOCK
 from tengen.run import RunDirectory, check_no_mirror
 
 __all__ = ["add_arguments", "scale"]

@@ -40,7 +40,7 @@ from tengen.minigo.target_files import TargetFiles, TargetRecord
 from tengen.models.load import read_meta
 from tengen.roles.config import RunConfig, newest_inference
 from tengen.roles.judging.gate import open_player
-from tengen.roles.role import Report, RoleContext
+from tengen.roles.role import Report, Role, RoleContext
 from tengen.roles.spent import read_began
 from tengen.run import RunDirectory, WriterLock, make_directory
 from tengen.run.publish import remove_directory
@@ -92,7 +92,7 @@ def room_for(inference: InferenceConfig, opponent: str, num_threads: int) -> Roo
     return Room(min(num_threads, threads), _GPU_SLOTS, inference.devices)
 
 
-class TargetMatches:
+class TargetMatches(Role):
     """Plays a run's models against its target. Not thread-safe.
 
     A match is split into parts, which any number of processes share. A process that
@@ -117,18 +117,15 @@ class TargetMatches:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
-        self.waits_for = ""
+        super().__init__(config, run, context)
         agent = AlphaZero.of(config.agent, "eval")
         if not agent.target.opponent:
             raise UsageError("agent.target.opponent (empty) must name a target; set it")
-        self._config = config
         self._target = agent.target
         self._iterations = agent.iterations
         precision = config.inference.precision
         self._searches = agent.play_against_target()
         self._play = self._searches.in_precision(precision)
-        self._run = run
-        self._context = context
         self._files = TargetFiles(run)
         self._files.make()
         check_terms(self._files, self._target, self._searches)
@@ -170,9 +167,6 @@ class TargetMatches:
             # Other processes are playing all remaining parts, so wait for them.
             if self._context.stop.wait(_LOOK_S):
                 return {"stopped": True}
-
-    def close(self) -> None:
-        """See ``Role.close``."""
 
     def _work_at(self, match: TargetMatch) -> Report | None:
         """Plays a free part, or publishes the record; None if neither is possible."""

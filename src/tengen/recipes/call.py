@@ -13,7 +13,6 @@ from tengen.errors import UsageError
 from tengen.inference import check_machine, devices_of, has_driver
 from tengen.launch import (
     Budget,
-    check_doors,
     launcher_of,
 )
 from tengen.minigo.history import has_calls, note_call
@@ -27,21 +26,15 @@ from tengen.recipes.resolve import (
     resolved,
     sets,
 )
-from tengen.roles import (
-    RunConfig,
-    asked_generations,
-    change_config,
-    check_devices,
-    check_room,
+from tengen.roles import RunConfig, change_config, read_config, write_config
+from tengen.roles.config.run_file import asked_generations, with_asked_generations
+from tengen.roles.devices import check_devices, move_run, possible_inference
+from tengen.roles.experience import check_room
+from tengen.roles.inputs import (
     checked_book,
     checked_initial_model,
     checked_source,
     keep_book,
-    move_run,
-    possible_inference,
-    read_config,
-    with_asked_generations,
-    write_config,
 )
 from tengen.run import RunDirectory, check_no_mirror, check_writable
 
@@ -332,7 +325,7 @@ class Call:
             self.told.extend([room] if room else [])
         # If the run is training, it uses its ports itself; taking its lock fails later.
         if run.is_new or run.lock_holder("train") is None:
-            check_doors(self.launch, config)
+            launcher.check_doors(config)
         return config
 
 

@@ -25,7 +25,8 @@ from tengen.games import task_words
 from tengen.launch import Budget, RunJournal
 from tengen.models.load import read_meta
 from tengen.observe.target import read_target, target_line
-from tengen.roles import RunConfig, run_book
+from tengen.roles import RunConfig
+from tengen.roles.inputs import run_book
 from tengen.run import RunDirectory, publish_file
 
 __all__ = [

@@ -11,7 +11,8 @@ from tengen.agents.stages import num_begun
 from tengen.errors import UsageError
 from tengen.overrides import override
 from tengen.recipes.registry import USUAL_THREADS, make_config
-from tengen.roles import RunConfig, stages_schema
+from tengen.roles import RunConfig
+from tengen.roles.config.run_file import stages_schema
 from tengen.run import RunDirectory
 
 __all__ = ["fresh_config", "grows_by_recipe", "identity", "resolved", "sets"]

@@ -16,7 +16,14 @@ from typing import Any
 from tengen.config import to_dict
 from tengen.errors import TengenError
 from tengen.games import allow, is_game, task_words
-from tengen.launch import LAUNCHERS, Budget, RunJournal, launcher_of, train_by
+from tengen.launch import (
+    LAUNCHERS,
+    Budget,
+    RunJournal,
+    TrainingCall,
+    launcher_of,
+    train_by,
+)
 from tengen.observe import (
     EventWriter,
     View,
@@ -34,13 +41,9 @@ from tengen.recipes.finale import (
     match_line,
     why_unlearned,
 )
-from tengen.roles import (
-    RUN_LOCK,
-    RunConfig,
-    StopListener,
-    config_changes,
-    learned_steps,
-)
+from tengen.roles import RunConfig, StopListener
+from tengen.roles.config.run_file import RUN_LOCK, config_changes
+from tengen.roles.spent import learned_steps
 from tengen.run import RunDirectory, usable_threads
 
 __all__ = [
@@ -192,11 +195,15 @@ def _train(
                 last=last,
                 lighter=lighter_learning(to_dict(config)),
             )
-            train_by(
-                str(call.launch),
-                *(config, run, budget, journal, stop),
+            training = TrainingCall(
+                config=config,
+                run=run,
+                budget=budget,
+                journal=journal,
+                stop=stop,
                 num_threads=num_threads,
             )
+            train_by(str(call.launch), training)
             events.write("end", reason=stop.reason or "budget")
             match = final_match(
                 config,

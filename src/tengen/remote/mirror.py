@@ -26,12 +26,10 @@ from typing import TypeVar
 from tengen.errors import RunError, TengenError, UsageError
 from tengen.experience import writer_directory
 from tengen.experience.games.files import writer_files
-from tengen.remote.client import Place, RunClient
-from tengen.remote.downloads import Downloads
 from tengen.remote.folder import MirrorFolder
-from tengen.remote.messages import MOST_AHEAD, log_name
+from tengen.remote.messages import MOST_AHEAD, Place, RunClient, log_name
 from tengen.remote.stock import NumberStock
-from tengen.remote.uploads import GameUploads, Upload
+from tengen.remote.transfers import Downloads, GameUploads, Upload
 from tengen.run import (
     RunDirectory,
     find_files,

@@ -197,8 +197,9 @@ class _Parts:
         play = from_dict(PlayConfig, of_agent(config, "play") or {}, "agent.play")
         book = None
         if ladder.book:
-            # Import roles only here: they import agents, which import torch.
-            from tengen.roles import read_config, run_book
+            # Import roles here, because they import agents, which import torch.
+            from tengen.roles import read_config
+            from tengen.roles.inputs import run_book
 
             book = run_book(read_config(self._run), self._run)
         found = run_ratings(self._run, self._task, ladder, play, book)

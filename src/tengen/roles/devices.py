@@ -19,7 +19,6 @@ from tengen.run import RunDirectory
 
 __all__ = [
     "check_devices",
-    "check_evaluating",
     "gpus_named",
     "learner_device",
     "move_run",
@@ -129,16 +128,6 @@ def check_devices(config: RunConfig) -> None:
         f"set launch.roles.{next(iter(given), '')}.num_gpus=0, or use --launch ray "
         f"where a cluster has them",
     )
-
-
-def check_evaluating(config: RunConfig) -> None:
-    """Checks that this host has the GPUs of ``inference.devices``.
-
-    Raises:
-        UsageError: This host lacks a GPU.
-    """
-    if config.inference.is_on_gpu:
-        parse_devices("inference.devices", config.inference.devices)
 
 
 def gpus_named(config: RunConfig) -> dict[str, str]:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
-import os
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +15,12 @@ from tengen.errors import RunError, UsageError
 from tengen.observe import EventWriter
 from tengen.overrides import override
 from tengen.roles.stopping import StopListener
-from tengen.run import RunDirectory, check_no_mirror, storage_error
+from tengen.run import (
+    RunDirectory,
+    check_no_mirror,
+    service_folder,
+    storage_error,
+)
 from tengen.store import Replica, Store, StoreConfig
 
 __all__ = [
@@ -40,7 +42,6 @@ LINK = "store"
 ROWS = "rows"
 """Name of the run directory's folder for steps that do not fit into memory."""
 
-_SHARED = Path("/dev/shm")
 _REPORT_S = 10.0
 _TOP_S = 1.0
 _REPLICA_S = 0.5
@@ -135,22 +136,11 @@ def _record(run: RunDirectory, config: StoreConfig) -> None:
         run.write_run({"config": plain})
 
 
-def _folder_of(run: RunDirectory) -> Path:
-    """Returns the store's folder in shared memory; its name fits into a socket path.
-
-    The name depends only on the run's path, so that the leftovers of a killed store are
-    found even without the run's link. `tengen.transport.folder` detects if the folder
-    belongs to another user.
-    """
-    parent = _SHARED if _SHARED.is_dir() else Path(tempfile.gettempdir())
-    name = hashlib.sha256(os.fsencode(run.path.resolve())).hexdigest()[:16]
-    return parent / f"tengen-{os.getuid()}-{name}"
-
-
 @contextlib.contextmanager
 def _served(run: RunDirectory, config: StoreConfig) -> Iterator[Store]:
     """Serves a run's store for the context, at ``LINK`` in the run directory."""
-    folder = _folder_of(run)
+    # Named by the run, so that a restarted store finds what a killed one left there.
+    folder = service_folder(run, LINK)
     rows = str(run.path / ROWS) if config.disk_bytes else None
     served = Store(replace(config, directory=str(folder), disk_directory=rows))
     link = run.path / LINK

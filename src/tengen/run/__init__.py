@@ -20,6 +20,7 @@ from tengen.run.endpoints import (
     run_identity,
     run_token,
     service_folder,
+    service_folders,
     write_endpoint,
 )
 from tengen.run.layout import SCHEMA, NumberedFolder, RunDirectory
@@ -111,6 +112,7 @@ __all__ = [
     "run_identity",
     "run_token",
     "service_folder",
+    "service_folders",
     "storage_error",
     "sync_directory",
     "usable_threads",

@@ -61,8 +61,8 @@ def launcher(run):
 
 def started_as(run, hub, launcher, index, role="actor"):
     worker = Worker(name=role, roles=(role,), index=index)
-    command = role_command(run, worker, "drawing:Drawing", at_once=True)
-    return started(hub, command.words, launcher, placed(role))
+    words = role_command(run, worker, "drawing:Drawing", at_once=True)
+    return started(hub, words, launcher, placed(role))
 
 
 def parent_of(pid):

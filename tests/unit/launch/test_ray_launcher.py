@@ -25,7 +25,7 @@ from tests.integration.runs import wait_for
 from tests.refusals import refused
 from tests.unit.launch.children import the_hub
 from tests.unit.launch.fake_ray import FakeActor, FakeCluster
-from tests.unit.launch.fake_roles import Journal, config
+from tests.unit.launch.fake_roles import Journal, called, config
 
 __all__ = ["the_hub"]
 
@@ -207,7 +207,7 @@ def trained(
     write_config(run, made)
     with StopListener(run) as stop:
         try:
-            train_by("ray", made, run, budget, journal, stop, num_threads=1)
+            train_by("ray", called(made, run, budget, journal, stop))
         except RunError as error:
             return error
     return None

@@ -22,7 +22,7 @@ from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.recipes.run import add_arguments
 from tengen.roles import RunConfig
-from tengen.roles.config import change_config
+from tengen.roles.config.run_file import change_config
 from tests.refusals import refused
 
 PLAYED = {"inference_busy": 0.7, "tree_busy": 0.25, "batch_rows": 100}

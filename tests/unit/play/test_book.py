@@ -12,7 +12,8 @@ from tengen.evaluation.players import RandomPlayer
 from tengen.games import read_book
 from tengen.play.book import _key, _policy, find_openings
 from tengen.recipes.run import train_task
-from tengen.roles import read_config, run_book
+from tengen.roles import read_config
+from tengen.roles.inputs import run_book
 from tengen.run import RunDirectory
 from tests.refusals import refused
 

@@ -14,7 +14,7 @@ from tengen.recipes import make_config
 from tengen.recipes.boards import GROWTH
 from tengen.recipes.run import train_task
 from tengen.roles import read_config
-from tengen.roles.config import record_inference
+from tengen.roles.config.run_file import record_inference
 from tengen.run import RunDirectory, publish_json
 
 OWN_GAME = "tests.unit.games.own_games:TicTacToe"

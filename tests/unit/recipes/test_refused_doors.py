@@ -8,7 +8,7 @@ import socket
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_a_run_of_games_needs_the_port_of_the_run_alone(
 ) -> None:
     made = override(make_config("tictactoe", None, None), listen(port)[1::2])
     with taken(port), taken(port + 1):
-        launch.check_doors("local", made)
+        launch.launcher_of("local").check_doors(made)
     with taken(port + 2):
         assert "opened for run, " in refused(
             "tictactoe", "--games", "10", *listen(port)
@@ -124,39 +124,20 @@ def games(*settings: str) -> RunConfig:
 def test_roles_in_turns_say_that_nobody_comes_in(port: int) -> None:
     made = games(f"launch.listen=127.0.0.1:{port}")
     with taken(port + 2), pytest.warns(TengenWarning) as told:
-        launch.check_doors("inline", made)
+        launch.launcher_of("inline").check_doors(made)
     assert "launch.listen" in str(told[0].message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        launch.check_doors("inline", games())
-
-
-class Ranks(launch.Launcher):
-    """One that knows where the learner is: on another host."""
-
-    package = "json"
-    asked: ClassVar[list[RunConfig]] = []
-
-    @classmethod
-    def has_learner_here(cls, config: RunConfig) -> bool:
-        cls.asked.append(config)
-        return False
+        launch.launcher_of("inline").check_doors(games())
 
 
 class Cluster(launch.Launcher):
     package = "json"
 
 
-def test_whether_the_learner_is_here_is_the_ranks_to_say(
-    port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(launch.LAUNCHERS, "mpi", f"{__name__}:Ranks")
-    monkeypatch.setitem(launch.LAUNCHERS, "ray", f"{__name__}:Cluster")
-    made = games(f"launch.listen=127.0.0.1:{port}")
+def test_a_learner_somewhere_in_a_cluster_needs_no_port_here(port: int) -> None:
     with taken(port + 2):
-        launch.check_doors("mpi", made)
-        launch.check_doors("ray", made)
-    assert Ranks.asked == [made]
+        Cluster.check_doors(games(f"launch.listen=127.0.0.1:{port}"))
 
 
 @pytest.mark.parametrize("actors", [1, 2])

@@ -19,7 +19,8 @@ from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.recipes.call import check_typed_cluster
 from tengen.recipes.run import train_task
-from tengen.roles import config_changes, read_config
+from tengen.roles import read_config
+from tengen.roles.config.run_file import config_changes
 from tengen.run import RunDirectory
 from tests.configs import new_config
 from tests.refusals import refused

@@ -12,7 +12,7 @@ from tengen.experience import MAX_WRITERS, writer_directory
 from tengen.experience.games.segment import recorded_games
 from tengen.observe.status import read_status
 from tengen.remote import Mirror
-from tengen.remote.client import RunClient
+from tengen.remote.messages import RunClient
 from tengen.run import (
     RunDirectory,
     find_files,
@@ -208,7 +208,7 @@ def test_an_actor_counts_on_from_what_the_host_knows(host, mirror_at, tmp_path):
 def test_both_sides_need_the_same_versions(
     host, mirror_at, tmp_path, monkeypatch, name, value
 ):
-    monkeypatch.setattr(f"tengen.remote.client.{name}", value)
+    monkeypatch.setattr(f"tengen.remote.messages.{name}", value)
     with refused(UsageError, f"({value})"):
         mirror_at(tmp_path / "far")
 

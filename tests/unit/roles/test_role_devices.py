@@ -14,18 +14,16 @@ from tengen.learners import LearnerConfig
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.recipes.run import train_task
-from tengen.roles import (
-    RoleContext,
-    RunConfig,
+from tengen.roles import RoleContext, RunConfig, make_role, write_config
+from tengen.roles.config import read_config
+from tengen.roles.config.run_file import record_inference
+from tengen.roles.devices import (
     check_devices,
-    make_role,
+    learner_device,
     move_run,
     possible_inference,
     with_devices,
-    write_config,
 )
-from tengen.roles.config import read_config, record_inference
-from tengen.roles.devices import learner_device
 from tengen.run import RunDirectory
 from tests.refusals import refused
 

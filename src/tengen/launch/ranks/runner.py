@@ -305,7 +305,6 @@ class Holder:
         self._stream = stream
         self._launcher = LocalLauncher(own_session=True)
         self._held: dict[int, Handle] = {}
-        self._watching: list[threading.Thread] = []
 
     def run(self) -> bool:
         """Executes the runner's notes until the rank must end. Blocks.
@@ -316,12 +315,20 @@ class Holder:
         """
         is_over = False
         with contextlib.suppress(RunError):  # invalid data means a lost runner
-            while not is_over and (message := self._stream.receive()) is not None:
+            while not is_over:
+                self._report_ends()
+                try:
+                    message = self._stream.receive(_POLL_S)
+                except TimeoutError:
+                    continue
+                if message is None:
+                    break
                 if isinstance(message, Note):
                     is_over = "over" in message.details
                     self._take(message.details)
-        for thread in self._watching:
-            thread.join()
+        while self._held:
+            time.sleep(_POLL_S)
+            self._report_ends()
         return is_over
 
     def _take(self, message: dict[str, Any]) -> None:
@@ -351,15 +358,13 @@ class Holder:
             self._send({"ended": number, "how": how})
             return
         self._held[number] = held
-        watching = threading.Thread(target=self._watch, args=(number,), daemon=True)
-        self._watching = [one for one in self._watching if one.is_alive()] + [watching]
-        watching.start()
 
-    def _watch(self, number: int) -> None:
-        while not (how := self._held[number].poll().end):
-            time.sleep(_POLL_S)
-        del self._held[number]
-        self._send({"ended": number, "how": how})
+    def _report_ends(self) -> None:
+        """Tells the runner which processes have ended."""
+        for number, held in [*self._held.items()]:
+            if how := held.poll().end:
+                del self._held[number]
+                self._send({"ended": number, "how": how})
 
     def _look(self, message: dict[str, Any]) -> None:
         run = RunDirectory(Path(message["look"]))

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tengen.agents import Agent, NetStage
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, check_range
-from tengen.errors import UsageError, did_you_mean
+from tengen.errors import RunError, UsageError, did_you_mean
 from tengen.evaluation.match import MAX_SEED
 from tengen.experience import Experience, ExperienceConfig, ExperiencePart
 from tengen.inference import InferenceConfig
 from tengen.learners import LearnerConfig
+from tengen.models import ModelDir, load_model
 from tengen.nets import NetConfig
 from tengen.observe import ObserveConfig
 from tengen.roles.config.launch import MOST_SERVERS, LaunchConfig
@@ -142,6 +143,16 @@ class RunConfig:
     def signature(self) -> Signature:
         """The initial network's signature. Creates the game or environment."""
         return self.net.signature(self.agent.signature(self.task))
+
+    def load_model(self, entry: Path) -> ModelDir:
+        """Returns the model in a folder of the run. Checks its files and signature.
+
+        Raises:
+            RunError: The model is missing or damaged.
+            UsageError: The model has another task or signature.
+        """
+        wanted = self.agent.signature(self.task)
+        return load_model(entry, self.task, wanted, error=RunError)
 
     def check_task(self) -> None:
         """Checks the settings that depend on the task, which is created for this.

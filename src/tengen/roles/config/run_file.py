@@ -32,7 +32,6 @@ __all__ = [
     "open_inference",
     "read_config",
     "read_part",
-    "record_config",
     "record_generation",
     "record_inference",
     "stages_schema",
@@ -98,22 +97,6 @@ def write_config(
     _write(run, config, measured, SCHEMA)
 
 
-def record_config(run: RunDirectory, config: RunConfig, **measured: Any) -> None:
-    """Publishes a config with measured settings, and the records of the measurements.
-
-    Args:
-        run: The run; the caller holds ``RUN_LOCK``.
-        config: The run's new config, with the same stages.
-        **measured: Measurement records by topic, such as ``inference``.
-
-    Raises:
-        RunError: Writing failed.
-    """
-    content = run.read_run()
-    measured = {**content.get("measured", {}), **measured}
-    _write(run, config, measured, stages_schema(content))
-
-
 def stages_schema(content: Mapping[str, Any]) -> int:
     """Returns the schema version of ``run.json`` in which a run's stages were written.
 
@@ -174,7 +157,7 @@ def record_inference(
     with run.lock(RUN_LOCK, wait=True):
         config = dataclasses.replace(read_config(run), inference=choice.config)
         record = {**choice.record(), "asked": to_dict(asked), "net": to_dict(net)}
-        record_config(run, config, inference=record)
+        _record_measured(run, config, "inference", record)
     return config
 
 
@@ -210,6 +193,15 @@ def newest_inference(run: RunDirectory, config: RunConfig) -> InferenceConfig:
     """
     now = read_part(run, "inference", InferenceConfig)
     return dataclasses.replace(now, devices=config.inference.devices)
+
+
+def _record_measured(
+    run: RunDirectory, config: RunConfig, topic: str, record: Mapping[str, Any]
+) -> None:
+    """Publishes a config with measured settings, and the record of the measurement."""
+    content = run.read_run()
+    measured = {**content.get("measured", {}), topic: record}
+    _write(run, config, measured, stages_schema(content))
 
 
 def _write(
@@ -384,7 +376,7 @@ def record_generation(run: RunDirectory, fitted: Mapping[str, Any]) -> bool:
         agent = AlphaZero.of(config.agent, "selfplay").with_generation_sizes(fitted)
         config = dataclasses.replace(config, store=store, agent=agent)
         record = {**_record(run), "fitted": dict(fitted)}
-        record_config(run, config, generation=record)
+        _record_measured(run, config, "generation", record)
     return is_changed
 
 

@@ -127,7 +127,7 @@ def play(
     run.models.publish(0, lambda folder: None)
     with monkeypatch.context() as patch:
         patch.setattr(
-            "tengen.roles.selfplay.threads_play.open_backend", lambda *_, **__: backend
+            "tengen.roles.selfplay.playing.open_backend", lambda *_, **__: backend
         )
         patch.setattr(
             "tengen.roles.selfplay.role.SelfplayRole._directory", lambda *_: run.path

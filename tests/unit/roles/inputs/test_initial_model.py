@@ -19,7 +19,8 @@ from tengen.learners.checkpoint import SavedModel, read_model
 from tengen.nets import MlpConfig, ResNetConfig
 from tengen.recipes import make_config
 from tengen.recipes.run import train_task
-from tengen.roles.config import RunConfig, read_config, write_config
+from tengen.roles.config import RunConfig, read_config
+from tengen.roles.config.run_file import write_config
 from tengen.roles.inputs import checked_initial_model, fitting_model
 from tengen.roles.judging.gate import GateRole
 from tengen.roles.learning.export import ExportRole

@@ -221,7 +221,7 @@ def test_self_play_goes_on_in_what_was_chosen_for_the_larger_network(
         opened.append((read_meta(directory).net.num_channels, config.precision))
         return open_backend(directory, config, *words, **more)
 
-    where = "tengen.roles.selfplay.threads_play.open_backend"
+    where = "tengen.roles.selfplay.playing.open_backend"
     monkeypatch.setattr(where, opening)
     write_config(run, grows(small(), 20))
     rounds(run, 3)

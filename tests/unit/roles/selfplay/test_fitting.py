@@ -15,14 +15,11 @@ from tengen.experience import SegmentReader
 from tengen.experience.games.files import experience_files
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import (
-    RoleContext,
+from tengen.roles import RoleContext, make_role, read_config, write_config
+from tengen.roles.config.run_file import (
     asked_generations,
-    make_role,
-    read_config,
     record_generation,
     with_asked_generations,
-    write_config,
 )
 from tengen.roles.selfplay.fitting import fewer_games, smaller_generations
 from tengen.run import RunDirectory
