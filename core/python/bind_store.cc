@@ -202,8 +202,7 @@ void bind_store(nb::module_& m) {
       .def("close", &Store::close, WithoutGil());
 
   nb::class_<store::Resumed>(m, "ReplayResumed", "See store/service/store.h.")
-      .def_ro("num_lost", &store::Resumed::num_lost)
-      .def_ro("num_repaired", &store::Resumed::num_repaired);
+      .def_ro("num_lost", &store::Resumed::num_lost);
   nb::class_<Server::Opened>(m, "OpenedSession", "See store/service/server.h.")
       .def_ro("id", &Server::Opened::id)
       .def_ro("memory_path", &Server::Opened::memory_path)

@@ -4,7 +4,6 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "base/crc32c.h"
@@ -43,7 +42,7 @@ RowFile::RowFile(const std::string& path, uint64_t row_bytes, bool is_hidden)
     remove_file(path);
   } else if (num_bytes_ == 0) {
     // Syncs the file's name, because a host crash would lose even synced rows without it.
-    sync_folder(std::filesystem::path(path).parent_path());
+    sync_folder_of(path);
   }
 }
 

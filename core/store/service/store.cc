@@ -83,7 +83,6 @@ Resumed Store::keep(bool goes_on) {
   }
   if (state) {
     ++state->num_restarts;
-    resumed.num_repaired = state->num_repaired;
     engine_.restore(*state);
     for (const auto& [id, session] : state->sessions) {
       if (session.description.empty()) {

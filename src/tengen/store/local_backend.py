@@ -92,11 +92,6 @@ class LocalBackend:
                 f"{resumed.num_lost} items were being removed when the last checkpoint "
                 f"was made, and are not there now"
             )
-        if resumed.num_repaired:
-            self.differences.append(
-                f"{resumed.num_repaired} priorities above 3.4e38, which an earlier "
-                f"version had kept as infinite, are 3.4e38 now"
-            )
         for number in changed:
             self._configure(number)
         return resumed
