@@ -19,7 +19,6 @@
 #include "records/game_frames.h"
 #include "records/game_rows.h"
 #include "records/journal.h"
-#include "records/power_law.h"
 #include "records/row_draw.h"
 
 namespace nb = nanobind;
@@ -342,14 +341,6 @@ void bind_rows(nb::module_& m) {
 
 void bind_records(nb::module_& m) {
   nb::exception<SchemaError>(m, "SchemaError", m.attr("CoreError").ptr());
-  nb::class_<PowerLaw>(m, "PowerLaw", "A window size; fields as in records/power_law.h.")
-      .def(nb::init<>())
-      .def_rw("min_items", &PowerLaw::min_items)
-      .def_rw("max_items", &PowerLaw::max_items)
-      .def_rw("exponent", &PowerLaw::exponent)
-      .def_rw("scale", &PowerLaw::scale)
-      .def_rw("expand_per_item", &PowerLaw::expand_per_item)
-      .def("window", &PowerLaw::window, nb::arg("num_items"));
   bind_game_records(m);
   bind_journal(m);
   bind_rows(m);
