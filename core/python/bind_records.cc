@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/crc32c.h"
+#include "python/arrays.h"
 #include "python/bindings.h"
 #include "python/gil.h"
 #include "python/python_source.h"
@@ -26,26 +27,8 @@ namespace nb = nanobind;
 namespace tengen {
 namespace {
 
-template <class T>
-using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T, int kNumDims>
-using Out = nb::ndarray<T, nb::ndim<kNumDims>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-std::span<const T> span_of(const Column<T>& column) {
-  return {column.data(), column.size()};
-}
-
 std::string_view view_of(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
-
-// Returns a numpy array that owns the vector.
-template <class T>
-nb::object to_numpy(std::vector<T> values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
-}
 
 nb::dict to_dict(GameColumns columns) {
   nb::dict out;
@@ -72,16 +55,40 @@ nb::dict to_dict(GameColumns columns) {
   return out;
 }
 
-template <class Array>
-void check_shape(const char* name, const Array& array, std::initializer_list<int> tail,
-                 size_t num_rows) {
-  bool same = array.shape(0) == num_rows;
-  size_t axis = 1;
-  for (const int length : tail) same = same && array.shape(axis++) == static_cast<size_t>(length);
-  if (!same) {
-    throw Error(std::string(name) + " (" + std::to_string(array.shape(0)) +
-                " rows) must have the batch's rows and the game's shape; allocate it so");
+// Derives rows; returns new arrays by name. AuxiliaryView lists those of `has_auxiliary`.
+nb::dict derive(const GameRows& self, const Column<int64_t>& rows,
+                const Column<uint8_t>& symmetries, bool has_auxiliary) {
+  nb::dict columns;
+  BatchView out{};
+  const size_t num_rows = rows.size();
+  const auto add = [&]<class T, class... Lengths>(T*& to, const char* name, Lengths... lengths) {
+    auto array = make_array<T>(std::array{num_rows, static_cast<size_t>(lengths)...});
+    to = array.data();
+    columns[name] = nb::cast(std::move(array));
+  };
+  add(out.planes, "planes", self.num_planes(), self.height(), self.width());
+  add(out.legal, "legal", self.num_actions());
+  add(out.policy, "policy", self.num_actions());
+  add(out.policy_weight, "policy_weight");
+  add(out.outcome, "outcome", 3);
+  add(out.search_value, "search_value");
+  add(out.value_weight, "value_weight");
+  AuxiliaryView& auxiliary = out.auxiliary;
+  if (has_auxiliary) {
+    add(auxiliary.reply, "reply", self.num_actions());
+    add(auxiliary.reply_weight, "reply_weight");
+    add(auxiliary.horizons, "horizons", kHorizons.size());
   }
+  if (has_auxiliary && self.max_score() > 0) {
+    add(auxiliary.ownership, "ownership", self.height(), self.width());
+    add(auxiliary.score, "score");
+    add(auxiliary.final_weight, "final_weight");
+    add(auxiliary.lead, "lead");
+    add(auxiliary.lead_weight, "lead_weight");
+  }
+  const GilReleased release;
+  self.fill(span_of(rows), span_of(symmetries), out);
+  return columns;
 }
 
 void bind_game_records(nb::module_& m) {
@@ -219,94 +226,16 @@ void bind_rows(nb::module_& m) {
       .def_prop_ro("num_bytes", &GameRows::num_bytes)
       .def("skip_rows", &GameRows::skip_rows, nb::arg("num_rows"))
       .def("drop_before", &GameRows::drop_before, nb::arg("row"))
-      .def(
-          "add_segment",
-          [](GameRows& rows, const Column<uint8_t>& outcome,
-             const Column<uint8_t>& num_variant_bytes, const Column<uint16_t>& num_opening_plies,
-             const Column<uint16_t>& num_plies, const Column<uint8_t>& variant,
-             const Column<uint16_t>& opening, const Column<uint16_t>& action,
-             const Column<float>& root_value, const Column<float>& policy_weight,
-             const Column<float>& value_weight, const Column<int16_t>& lead,
-             const Column<uint16_t>& num_policy_entries, const Column<uint16_t>& policy_action,
-             const Column<uint16_t>& policy_mass) {
-            const SegmentView view{span_of(outcome),
-                                   span_of(num_variant_bytes),
-                                   span_of(num_opening_plies),
-                                   span_of(num_plies),
-                                   span_of(variant),
-                                   span_of(opening),
-                                   span_of(action),
-                                   span_of(root_value),
-                                   span_of(policy_weight),
-                                   span_of(value_weight),
-                                   span_of(lead),
-                                   span_of(num_policy_entries),
-                                   span_of(policy_action),
-                                   span_of(policy_mass)};
-            GilReleased release;
-            return rows.add_segment(view);
-          },
-          nb::kw_only(), nb::arg("outcome"), nb::arg("num_variant_bytes"),
-          nb::arg("num_opening_plies"), nb::arg("num_plies"), nb::arg("variant"),
-          nb::arg("opening"), nb::arg("action"), nb::arg("root_value"), nb::arg("policy_weight"),
-          nb::arg("value_weight"), nb::arg("lead"), nb::arg("num_policy_entries"),
-          nb::arg("policy_action"), nb::arg("policy_mass"))
-      .def(
-          "fill",
-          [](const GameRows& self, const Column<int64_t>& rows, const Column<uint8_t>& symmetries,
-             const Out<float, 4>& planes, const Out<uint8_t, 2>& legal, const Out<float, 2>& policy,
-             const Out<float, 1>& policy_weight, const Out<float, 2>& outcome,
-             const Out<float, 1>& search_value, const Out<float, 1>& value_weight,
-             const std::optional<Out<float, 2>>& reply,
-             const std::optional<Out<float, 1>>& reply_weight,
-             const std::optional<Out<float, 2>>& horizons,
-             const std::optional<Out<float, 3>>& ownership,
-             const std::optional<Out<float, 1>>& score,
-             const std::optional<Out<float, 1>>& final_weight,
-             const std::optional<Out<float, 1>>& lead,
-             const std::optional<Out<float, 1>>& lead_weight) {
-            const size_t n = rows.size();
-            check_shape("planes", planes, {self.num_planes(), self.height(), self.width()}, n);
-            check_shape("legal", legal, {self.num_actions()}, n);
-            check_shape("policy", policy, {self.num_actions()}, n);
-            check_shape("policy_weight", policy_weight, {}, n);
-            check_shape("outcome", outcome, {3}, n);
-            check_shape("search_value", search_value, {}, n);
-            check_shape("value_weight", value_weight, {}, n);
-            BatchView out{planes.data(),        legal.data(),   policy.data(),
-                          policy_weight.data(), outcome.data(), search_value.data(),
-                          value_weight.data()};
-            const auto take = [&](float*& to, const char* name, const auto& array,
-                                  std::initializer_list<int> tail) {
-              if (!array) {
-                throw Error(std::string(name) + " (absent) must be given with reply; give all");
-              }
-              check_shape(name, *array, tail, n);
-              to = array->data();
-            };
-            if (reply) {
-              const int num_horizons = static_cast<int>(kHorizons.size());
-              take(out.auxiliary.reply, "reply", reply, {self.num_actions()});
-              take(out.auxiliary.reply_weight, "reply_weight", reply_weight, {});
-              take(out.auxiliary.horizons, "horizons", horizons, {num_horizons});
-            }
-            if (reply && self.max_score() > 0) {
-              take(out.auxiliary.ownership, "ownership", ownership, {self.height(), self.width()});
-              take(out.auxiliary.score, "score", score, {});
-              take(out.auxiliary.final_weight, "final_weight", final_weight, {});
-              take(out.auxiliary.lead, "lead", lead, {});
-              take(out.auxiliary.lead_weight, "lead_weight", lead_weight, {});
-            }
-            GilReleased release;
-            self.fill(span_of(rows), span_of(symmetries), out);
-          },
-          nb::arg("rows"), nb::arg("symmetries"), nb::kw_only(), nb::arg("planes"),
-          nb::arg("legal"), nb::arg("policy"), nb::arg("policy_weight"), nb::arg("outcome"),
-          nb::arg("search_value"), nb::arg("value_weight"), nb::arg("reply") = nb::none(),
-          nb::arg("reply_weight") = nb::none(), nb::arg("horizons") = nb::none(),
-          nb::arg("ownership") = nb::none(), nb::arg("score") = nb::none(),
-          nb::arg("final_weight") = nb::none(), nb::arg("lead") = nb::none(),
-          nb::arg("lead_weight") = nb::none());
+      .def("add_segment",
+           [](GameRows& rows, const nb::kwargs& columns) {
+             const SegmentColumns segment(columns);
+             const GilReleased release;
+             return rows.add_segment(segment.view());
+           })
+      .def("derive", &derive, nb::arg("rows"), nb::arg("symmetries"), nb::arg("has_auxiliary"),
+           nb::sig("def derive(self, rows: numpy.typing.NDArray[numpy.int64],"
+                   " symmetries: numpy.typing.NDArray[numpy.uint8], has_auxiliary: bool)"
+                   " -> dict[str, numpy.typing.NDArray[typing.Any]]"));
   m.attr("NO_LEAD") = kNoLead;
   m.attr("LEADS_PER_POINT") = kLeadsPerPoint;
   m.attr("NUM_HORIZONS") = static_cast<int>(kHorizons.size());

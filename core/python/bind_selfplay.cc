@@ -1,12 +1,12 @@
 // Self-play workers, matches and sessions, which are driven through ports.
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "python/arrays.h"
 #include "python/bindings.h"
 #include "python/gil.h"
 #include "python/python_source.h"
@@ -24,14 +24,6 @@ using namespace nb::literals;
 
 namespace tengen {
 namespace {
-
-template <class T>
-using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-std::span<const T> span_of(const Column<T>& column) {
-  return {column.data(), column.size()};
-}
 
 void bind_workers(nb::module_& m) {
   nb::class_<WorkerStats>(m, "WorkerStats", "Counters of one worker since its start.")
@@ -147,23 +139,15 @@ void bind_workers(nb::module_& m) {
 
   m.def(
       "check_resignation",
-      [](const nb::object& game, const SelfplaySettings& settings, const Column<uint8_t>& outcome,
-         const Column<uint8_t>& num_variant_bytes, const Column<uint8_t>& variant,
-         const Column<uint16_t>& num_opening_plies, const Column<uint16_t>& num_plies,
-         const Column<uint16_t>& opening, const Column<uint16_t>& action,
-         const Column<float>& root_value) {
-        const PlayedGames games{span_of(outcome),   span_of(num_variant_bytes),
-                                span_of(variant),   span_of(num_opening_plies),
-                                span_of(num_plies), span_of(opening),
-                                span_of(action),    span_of(root_value)};
+      [](const nb::object& game, const SelfplaySettings& settings, const nb::kwargs& columns) {
+        const SegmentColumns games(columns);
         return with_any_game(game, [&](const auto& rules) {
           GilReleased release;
-          const ResignationCheck check = check_resignation(rules, settings, games);
+          const ResignationCheck check = check_resignation(rules, settings, games.view());
           return std::make_pair(check.num_checked, check.num_false);
         });
       },
-      "game"_a, "settings"_a, nb::kw_only(), "outcome"_a, "num_variant_bytes"_a, "variant"_a,
-      "num_opening_plies"_a, "num_plies"_a, "opening"_a, "action"_a, "root_value"_a,
+      "game"_a, "settings"_a, "columns"_a,
       "Returns the number of games that were played on after a player would have resigned, and\n"
       "the number of those that this player did not lose.");
 }

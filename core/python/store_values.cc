@@ -14,18 +14,6 @@
 namespace nb = nanobind;
 
 namespace tengen {
-namespace {
-
-template <class T>
-nb::object to_numpy(std::vector<T> values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  const nb::capsule owner(owned,
-                          [](void* held) noexcept { delete static_cast<std::vector<T>*>(held); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
-}
-
-}  // namespace
-
 store::Deadline after(double seconds) {
   if (!(seconds < 1e9)) return store::Deadline::max();
   return std::chrono::steady_clock::now() +

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/arrays.h"
 #include "store/clients/sampler.h"
 #include "store/session/ring_channel.h"
 #include "store/state/schema.h"
@@ -17,8 +18,7 @@
 
 namespace tengen {
 
-using Doubles =
-    nanobind::ndarray<const double, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
+using Doubles = Column<double>;
 // The name, dtype and shape of a column.
 using ColumnTuple = std::tuple<std::string, std::string, std::vector<uint32_t>>;
 
@@ -33,10 +33,6 @@ store::SlabMap map_slabs(const std::string& directory, uint32_t pool, uint32_t s
 store::SessionAddress address_of(int descriptor, const std::string& memory_path,
                                  const store::SessionLayout& layout,
                                  const nanobind::callable& reconnect, double patience_s);
-
-inline std::span<const double> span_of(const Doubles& values) {
-  return {values.data(), values.size()};
-}
 
 // Throws Error if a store would reject a priority, because a rejection would end the session.
 void check_priorities(std::span<const double> priorities);

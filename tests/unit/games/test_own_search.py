@@ -164,18 +164,7 @@ def test_rows_are_those_of_the_native_game(own, native, tmp_path):
         # Twice, so that stored positions are requested as well.
         keys = np.tile(np.arange(rows.num_rows), 2)
         symmetries = (keys % rows.num_symmetries).astype(np.uint8)
-        size, num_actions = len(keys), rows.num_actions
-        shape = (size, rows.num_planes, rows.height, rows.width)
-        batch = {
-            "planes": np.empty(shape, np.float32),
-            "legal": np.empty((size, num_actions), np.uint8),
-            "policy": np.empty((size, num_actions), np.float32),
-            "outcome": np.empty((size, 3), np.float32),
-        }
-        for name in ("policy_weight", "search_value", "value_weight"):
-            batch[name] = np.empty(size, np.float32)
-        rows.fill(keys, symmetries, **batch)
-        found.append(batch)
+        found.append(rows.derive(keys, symmetries, False))
     for name, column in found[0].items():
         np.testing.assert_array_equal(column, found[1][name], name)
 
