@@ -33,13 +33,7 @@ class GoPosition {
  public:
   GoPosition(const std::string& name, const std::vector<int>& actions)
       : game_(parse_go_name(name)), state_(game_.initial_state()) {
-    for (const int action : actions) {
-      if (!game_.is_legal(state_, action)) {
-        throw Error("action (" + std::to_string(action) + ") must be legal after " +
-                    std::to_string(state_.ply) + " plies; give the moves of one game");
-      }
-      game_.apply(state_, action);
-    }
+    play_moves(game_, state_, actions, "action");
   }
 
   double score() const { return game_.score_half_points(state_) / 2.0; }

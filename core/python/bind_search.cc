@@ -50,38 +50,45 @@ nb::list dump_tree(const Tree& tree) {
   return nodes;
 }
 
+// Searches the position after `moves`, then plays each move of `then` and searches again. Returns
+// the last result and tree. `evaluate()` accepts the waiting leaves; `prepare` is called with the
+// next request after each move.
+template <Game G, class S, class Evaluate, class Prepare>
+nb::tuple search_each(const G& game, S& search, const std::vector<int>& moves,
+                      SearchRequest request, const std::vector<int>& then, Evaluate&& evaluate,
+                      Prepare&& prepare) {
+  typename G::State state = game.initial_state();
+  play_moves(game, state, moves);
+  Tree scratch;
+  SearchResult result;
+  for (auto next = then.begin();; ++next) {
+    request.ply = static_cast<uint32_t>(game.ply(state));
+    search.begin(state, request);
+    while (search.advance()) evaluate();
+    search.finish(result);
+    if (next == then.end()) break;
+    search.play(*next, scratch);
+    prepare(request);
+    game.apply(state, *next);
+  }
+  return nb::make_tuple(nb::cast(result), dump_tree(search.tree()));
+}
+
 template <Game G>
 nb::tuple hash_search(const G& game, const std::vector<int>& moves, const SearchSettings& settings,
                       const SearchRequest& request, const std::vector<int>& then) {
-  typename G::State state = game.initial_state();
-  for (const int move : moves) {
-    if (!game.is_legal(state, move)) throw Error("move (" + std::to_string(move) + ") is illegal");
-    game.apply(state, move);
-  }
   Search<G> search(game, settings);
-  Tree scratch;
-  SearchResult result;
   std::vector<float> logits(static_cast<size_t>(game.num_actions()));
-  float score[2];
-  size_t played = 0;
-  for (;;) {
-    SearchRequest here = request;
-    here.ply = static_cast<uint32_t>(game.ply(state));
-    search.begin(state, here);
-    while (search.advance()) {
-      if (search.at_unknown_move()) continue;
-      const Key128 key = game.key(search.leaf());
-      float value;
-      hash_evaluate(key, game.num_actions(), logits.data(), &value);
-      hash_score(key, value, score);
-      search.accept(logits.data(), nullptr, value, score);
-    }
-    search.finish(result);
-    if (played == then.size()) break;
-    search.play(then[played], scratch);
-    game.apply(state, then[played++]);
-  }
-  return nb::make_tuple(nb::cast(result), dump_tree(search.tree()));
+  const auto evaluate = [&] {
+    if (search.at_unknown_move()) return;
+    const Key128 key = game.key(search.leaf());
+    float value;
+    float score[2];
+    hash_evaluate(key, game.num_actions(), logits.data(), &value);
+    hash_score(key, value, score);
+    search.accept(logits.data(), nullptr, value, score);
+  };
+  return search_each(game, search, moves, request, then, evaluate, [](SearchRequest&) {});
 }
 
 // Same as hash_search() with the policy minigo. With `clears`, each search except the first is a
@@ -91,39 +98,21 @@ template <Game G>
 nb::tuple minigo_hash_search(const G& game, const std::vector<int>& moves,
                              const SearchSettings& settings, const SearchRequest& request,
                              const std::vector<int>& then, bool clears, bool may_pass) {
-  typename G::State state = game.initial_state();
-  for (const int move : moves) {
-    if (!game.is_legal(state, move)) throw Error("move (" + std::to_string(move) + ") is illegal");
-    game.apply(state, move);
-  }
   MinigoSearch<G> search(game, settings, may_pass);
-  Tree scratch;
-  SearchResult result;
   std::vector<float> logits(static_cast<size_t>(game.num_actions()));
-  size_t played = 0;
-  uint32_t num_extra = 0;
-  for (;;) {
-    SearchRequest here = request;
-    here.ply = static_cast<uint32_t>(game.ply(state));
-    here.num_simulations += static_cast<int>(num_extra);
-    search.begin(state, here);
-    while (search.advance()) {
-      for (int leaf = 0; leaf < search.num_leaves(); ++leaf) {
-        float value;
-        hash_evaluate(game.key(search.leaf(leaf)), game.num_actions(), logits.data(), &value);
-        search.accept(leaf, logits.data(), nullptr, value);
-      }
+  const auto evaluate = [&] {
+    for (int leaf = 0; leaf < search.num_leaves(); ++leaf) {
+      float value;
+      hash_evaluate(game.key(search.leaf(leaf)), game.num_actions(), logits.data(), &value);
+      search.accept(leaf, logits.data(), nullptr, value);
     }
-    search.finish(result);
-    if (played == then.size()) break;
-    search.play(then[played], scratch);
-    if (clears) {
-      num_extra = search.root_visits();
-      search.reset();
-    }
-    game.apply(state, then[played++]);
-  }
-  return nb::make_tuple(nb::cast(result), dump_tree(search.tree()));
+  };
+  const auto prepare = [&](SearchRequest& next) {
+    if (!clears) return;
+    next.num_simulations = request.num_simulations + static_cast<int>(search.root_visits());
+    search.reset();
+  };
+  return search_each(game, search, moves, request, then, evaluate, prepare);
 }
 
 }  // namespace

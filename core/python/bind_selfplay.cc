@@ -222,12 +222,7 @@ void bind_sessions(nb::module_& m) {
         return with_any_game(game, [&](const auto& rules) {
           GilReleased release;
           auto state = rules.initial_state();
-          for (const int move : moves) {
-            if (!rules.is_legal(state, move)) {
-              throw Error("move (" + std::to_string(move) + ") must be legal");
-            }
-            rules.apply(state, move);
-          }
+          play_moves(rules, state, moves);
           const Rng rng(seed, 0, 0, static_cast<uint32_t>(rules.ply(state)), Purpose::kRollout);
           return Uct(rules, num_playouts).choose(state, rng);
         });

@@ -20,13 +20,7 @@ template <Game G>
 typename G::State position_after(const G& game, const std::string& variant,
                                  const std::vector<int>& moves) {
   typename G::State state = initial_state_of(game, variant);
-  for (size_t i = 0; i < moves.size(); ++i) {
-    if (game.outcome(state) != Outcome::kOngoing || !game.is_legal(state, moves[i])) {
-      throw Error("moves[" + std::to_string(i) + "] (" + std::to_string(moves[i]) +
-                  ") must be legal in its position; check the moves before it");
-    }
-    game.apply(state, moves[i]);
-  }
+  play_moves(game, state, moves);
   if (game.outcome(state) != Outcome::kOngoing) {
     throw Error("moves (" + std::to_string(moves.size()) +
                 " of them) must lead to a position that is not over; leave out the last");
