@@ -153,12 +153,13 @@ void bind_workers(nb::module_& m) {
 }
 
 void bind_sessions(nb::module_& m) {
-  nb::class_<SearchSession, Port>(m, "SearchSession",
-                                  "A search driven by its caller; a port of one row.")
+  nb::class_<SearchSession>(m, "SearchSession", "A search driven by its caller, through ports.")
       .def("begin", &SearchSession::begin, "moves"_a, "request"_a, "variant"_a = "",
            "keeps_tree"_a = false)
       .def("extend", &SearchSession::extend, "num_simulations"_a)
       .def("variation", &SearchSession::variation, "action"_a, "max_length"_a)
+      .def("port", &SearchSession::port, "index"_a, nb::rv_policy::reference_internal)
+      .def("stop", &SearchSession::stop, "Makes every next() return soon. Thread-safe.")
       .def_prop_ro("result", &SearchSession::result, nb::rv_policy::copy);
   m.def(
       "make_session",
@@ -169,19 +170,11 @@ void bind_sessions(nb::module_& m) {
         });
       },
       "game"_a, "settings"_a, "cache_bytes"_a = size_t{16} << 20);
-  nb::class_<SharedSession>(m, "SharedSession", "A SearchSession driven by several threads.")
-      .def("begin", &SharedSession::begin, "moves"_a, "request"_a, "variant"_a = "",
-           "keeps_tree"_a = false)
-      .def("extend", &SharedSession::extend, "num_simulations"_a)
-      .def("variation", &SharedSession::variation, "action"_a, "max_length"_a)
-      .def("port", &SharedSession::port, "index"_a, nb::rv_policy::reference_internal)
-      .def("stop", &SharedSession::stop, "Makes every next() return soon. Thread-safe.")
-      .def_prop_ro("result", &SharedSession::result, nb::rv_policy::copy);
   m.def(
       "make_shared_session",
       [](const std::string& game, const SearchSettings& settings, int num_threads, int batch_rows,
          size_t cache_bytes) {
-        return with_game(game, [&](const auto& rules) -> std::unique_ptr<SharedSession> {
+        return with_game(game, [&](const auto& rules) -> std::unique_ptr<SearchSession> {
           using G = std::decay_t<decltype(rules)>;
           return std::make_unique<SharedGameSession<G>>(rules, settings, num_threads, batch_rows,
                                                         cache_bytes);

@@ -138,12 +138,13 @@ def test_a_session_finds_what_the_native_one_finds(own, native):
     for game in (games.core_game(games.make(own)), native):
         session = _core.make_session(game, SearchConfig().to_native())
         request = _core.SearchRequest()
-        runner = bind_port(Neighbours(), session)
+        port = session.port(0)
+        runner = bind_port(Neighbours(), port)
         for moves in ([], [3, 3]) if native == "connect4" else ([], [3, 4]):
             session.begin(moves, request)
-            while session.next():
+            while port.next():
                 runner.run(1)
-                session.done()
+                port.done()
             results.append([(a.action, a.visits) for a in session.result.actions])
     assert results[:2] == results[2:]
 
