@@ -119,11 +119,7 @@ void DiskFile::write(uint64_t offset, std::span<const std::byte> bytes) const {
 }
 
 void DiskFile::sync() const {
-#if defined(__APPLE__)
-  const int result = ::fcntl(descriptor_, F_FULLFSYNC);  // fsync() does not flush the disk's cache
-#else
   const int result = ::fdatasync(descriptor_);
-#endif
   if (result != 0) refuse_file(path_, "cannot be synced", errno);
   if (watch != nullptr) watch->synced(path_);
 }

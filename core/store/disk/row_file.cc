@@ -86,7 +86,6 @@ void RowFile::refuse(uint64_t row, const char* what) const {
 bool RowFile::grow_to(uint64_t num_bytes, uint64_t ahead_bytes) {
   const std::scoped_lock lock(mutex_);
   if (num_bytes <= num_bytes_) return true;
-#if defined(__linux__)
   int reason = 0;
   if (free_bytes(file_.descriptor()) < kMinFreeBytes) ahead_bytes = 0;
   for (const uint64_t size : {num_bytes + ahead_bytes, num_bytes}) {
@@ -99,9 +98,6 @@ bool RowFile::grow_to(uint64_t num_bytes, uint64_t ahead_bytes) {
     if (!is_for_room(reason)) return false;  // a write will report it
   }
   refuse_file(file_.path(), "has no room", reason);
-#else
-  return false;
-#endif
 }
 
 }  // namespace tengen::store
