@@ -4,7 +4,6 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -122,12 +121,10 @@ void bind_store(nb::module_& m) {
            nb::arg("interval_s"))
       .def(
           "add_pool",
-          [](Store& self, const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk) {
-            return self.change([&](Engine& engine) {
-              return engine.add_pool(schema_of(columns, steps_per_chunk));
-            });
+          [](Store& self, const store::engine::Schema& schema) {
+            return self.change([&](Engine& engine) { return engine.add_pool(schema); });
           },
-          nb::arg("columns"), nb::arg("steps_per_chunk"))
+          nb::arg("schema"))
       .def(
           "add_table",
           [](Store& self, const store::engine::TableConfig& config, uint32_t pool) {

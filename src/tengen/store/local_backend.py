@@ -58,10 +58,9 @@ class LocalBackend:
         pools: dict[tuple[Any, int], int] = {}
         try:
             for table in config.tables.values():
-                columns = table.native_columns()
-                key = (repr(columns), table.chunk_length)
+                key = (repr(table.native_columns()), table.chunk_length)
                 if key not in pools:
-                    pools[key] = self.core.add_pool(columns, table.chunk_length)
+                    pools[key] = self.core.add_pool(table.native_schema())
                 number = self.core.add_table(table.native(), pools[key])
                 self._entries.append(TableEntry(number, pools[key], table))
         except _core.CoreError as error:
