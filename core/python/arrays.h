@@ -1,5 +1,5 @@
 #pragma once
-// numpy arrays of the bindings, and the columns of a segment that Python passes by name.
+// numpy arrays and bytes of the bindings, and the columns of a segment that Python passes by name.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -26,6 +26,15 @@ std::span<const T> span_of(const Column<T>& column) {
   return {column.data(), column.size()};
 }
 
+inline nanobind::bytes bytes_of(const std::string& text) {
+  return nanobind::bytes(text.data(), text.size());
+}
+inline std::vector<nanobind::bytes> bytes_of(const std::vector<std::string>& texts) {
+  std::vector<nanobind::bytes> all;
+  for (const std::string& text : texts) all.push_back(bytes_of(text));
+  return all;
+}
+
 // Returns a new array with unspecified contents, whose memory Python frees.
 template <class T, size_t Axes>
 auto make_array(const std::array<size_t, Axes>& shape) {
@@ -37,14 +46,16 @@ auto make_array(const std::array<size_t, Axes>& shape) {
       data, Axes, shape.data(), owner);
 }
 
+template <class T>
+using NumpyVector = nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>;
+
 // Returns a numpy array that owns the vector.
 template <class T>
-nanobind::object to_numpy(std::vector<T> values) {
+NumpyVector<T> to_numpy(std::vector<T> values) {
   auto* const owned = new std::vector<T>(std::move(values));
   const nanobind::capsule owner(owned,
                                 [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nanobind::cast(nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>(
-      owned->data(), {owned->size()}, owner));
+  return NumpyVector<T>(owned->data(), {owned->size()}, owner);
 }
 
 // The columns of a segment by name. Columns that are not given are empty. Keeps the arrays alive.

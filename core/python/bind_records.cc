@@ -5,6 +5,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -28,7 +29,6 @@ namespace tengen {
 namespace {
 
 std::string_view view_of(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
-nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
 
 nb::dict to_dict(GameColumns columns) {
   nb::dict out;
@@ -53,6 +53,10 @@ nb::dict to_dict(GameColumns columns) {
   out["policy_action"] = to_numpy(std::move(columns.policy_action));
   out["policy_mass"] = to_numpy(std::move(columns.policy_mass));
   return out;
+}
+
+std::pair<NumpyVector<int64_t>, NumpyVector<uint8_t>> to_arrays(RowDraw draw) {
+  return {to_numpy(std::move(draw.rows)), to_numpy(std::move(draw.symmetries))};
 }
 
 // Derives rows; returns new arrays by name. AuxiliaryView lists those of `has_auxiliary`.
@@ -179,13 +183,7 @@ void bind_journal(nb::module_& m) {
   nb::class_<GameFrames, GameSink>(m, "GameFrames", "Collects encoded games in memory.")
       .def(nb::init<>())
       .def(
-          "take",
-          [](GameFrames& self) {
-            nb::list frames;
-            for (const std::string& frame : self.take()) frames.append(bytes_of(frame));
-            return frames;
-          },
-          nb::sig("def take(self) -> list[bytes]"),
+          "take", [](GameFrames& self) { return bytes_of(self.take()); },
           "Removes and returns the encoded games, in order of completion.");
   m.def(
       "read_journal",
@@ -195,17 +193,13 @@ void bind_journal(nb::module_& m) {
           GilReleased release;
           contents = read_journal(path);
         }
-        nb::list frames;
-        for (const std::string& frame : contents.frames) frames.append(bytes_of(frame));
-        nb::list gaps;
+        std::vector<std::tuple<uint64_t, uint64_t, bool>> gaps;
         for (const JournalGap& gap : contents.gaps) {
-          gaps.append(nb::make_tuple(gap.offset, gap.num_bytes, gap.is_tail));
+          gaps.emplace_back(gap.offset, gap.num_bytes, gap.is_tail);
         }
-        return nb::make_tuple(contents.meta, frames, gaps);
+        return std::tuple(contents.meta, bytes_of(contents.frames), gaps);
       },
-      nb::arg("path"),
-      nb::sig("def read_journal(path: str)"
-              " -> tuple[str, list[bytes], list[tuple[int, int, bool]]]"));
+      nb::arg("path"));
 }
 
 void bind_rows(nb::module_& m) {
@@ -243,27 +237,19 @@ void bind_rows(nb::module_& m) {
       "draw_rows",
       [](uint64_t seed, uint64_t step, size_t num_rows, uint64_t first_row, uint32_t size,
          uint32_t num_symmetries) {
-        RowDraw draw = draw_rows(seed, step, num_rows, {first_row, size, num_symmetries});
-        return nb::make_tuple(to_numpy(std::move(draw.rows)), to_numpy(std::move(draw.symmetries)));
+        return to_arrays(draw_rows(seed, step, num_rows, {first_row, size, num_symmetries}));
       },
       nb::kw_only(), nb::arg("seed"), nb::arg("step"), nb::arg("num_rows"), nb::arg("first_row"),
-      nb::arg("size"), nb::arg("num_symmetries"),
-      nb::sig("def draw_rows(*, seed: int, step: int, num_rows: int, first_row: int, size: int,"
-              " num_symmetries: int) -> tuple[numpy.typing.NDArray[numpy.int64],"
-              " numpy.typing.NDArray[numpy.uint8]]"));
+      nb::arg("size"), nb::arg("num_symmetries"));
   m.def(
       "draw_rows_of_pass",
       [](uint64_t seed, uint64_t number, uint32_t offset, size_t num_rows, uint64_t first_row,
          uint32_t size, uint32_t num_symmetries) {
-        RowDraw draw =
-            draw_rows_of_pass(seed, number, offset, num_rows, {first_row, size, num_symmetries});
-        return nb::make_tuple(to_numpy(std::move(draw.rows)), to_numpy(std::move(draw.symmetries)));
+        return to_arrays(
+            draw_rows_of_pass(seed, number, offset, num_rows, {first_row, size, num_symmetries}));
       },
       nb::kw_only(), nb::arg("seed"), nb::arg("number"), nb::arg("offset"), nb::arg("num_rows"),
-      nb::arg("first_row"), nb::arg("size"), nb::arg("num_symmetries"),
-      nb::sig("def draw_rows_of_pass(*, seed: int, number: int, offset: int, num_rows: int,"
-              " first_row: int, size: int, num_symmetries: int)"
-              " -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.uint8]]"));
+      nb::arg("first_row"), nb::arg("size"), nb::arg("num_symmetries"));
 }
 
 }  // namespace
@@ -284,7 +270,6 @@ void bind_records(nb::module_& m) {
       .value("KILL", FaultAction::kKill)
       .value("DISK_FULL", FaultAction::kDiskFull);
   m.def("set_fault", &set_fault, nb::arg("point"), nb::arg("action"), nb::arg("num_passes") = 0);
-  m.def("fault_point", &fault_point, nb::arg("name"));
 }
 
 }  // namespace tengen

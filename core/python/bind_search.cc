@@ -18,9 +18,11 @@ using namespace nb::literals;
 namespace tengen {
 namespace {
 
+using Nodes = nb::typed<nb::list, nb::typed<nb::dict, nb::str, nb::any>>;
+
 // Returns the complete tree in breadth-first order, one dict per node.
-nb::list dump_tree(const Tree& tree) {
-  nb::list nodes;
+Nodes dump_tree(const Tree& tree) {
+  Nodes nodes;
   std::vector<Arena::Offset> queue{tree.root()};
   for (size_t i = 0; i < queue.size(); ++i) {
     const Node& node = tree.node(queue[i]);
@@ -54,9 +56,9 @@ nb::list dump_tree(const Tree& tree) {
 // the last result and tree. `evaluate()` accepts the waiting leaves; `prepare` is called with the
 // next request after each move.
 template <Game G, class S, class Evaluate, class Prepare>
-nb::tuple search_each(const G& game, S& search, const std::vector<int>& moves,
-                      SearchRequest request, const std::vector<int>& then, Evaluate&& evaluate,
-                      Prepare&& prepare) {
+std::pair<SearchResult, Nodes> search_each(const G& game, S& search, const std::vector<int>& moves,
+                                           SearchRequest request, const std::vector<int>& then,
+                                           Evaluate&& evaluate, Prepare&& prepare) {
   typename G::State state = game.initial_state();
   play_moves(game, state, moves);
   Tree scratch;
@@ -71,12 +73,12 @@ nb::tuple search_each(const G& game, S& search, const std::vector<int>& moves,
     prepare(request);
     game.apply(state, *next);
   }
-  return nb::make_tuple(nb::cast(result), dump_tree(search.tree()));
+  return {result, dump_tree(search.tree())};
 }
 
 template <Game G>
-nb::tuple hash_search(const G& game, const std::vector<int>& moves, const SearchSettings& settings,
-                      const SearchRequest& request, const std::vector<int>& then) {
+auto hash_search(const G& game, const std::vector<int>& moves, const SearchSettings& settings,
+                 const SearchRequest& request, const std::vector<int>& then) {
   Search<G> search(game, settings);
   std::vector<float> logits(static_cast<size_t>(game.num_actions()));
   const auto evaluate = [&] {
@@ -95,9 +97,9 @@ nb::tuple hash_search(const G& game, const std::vector<int>& moves, const Search
 // full ply of self-play: it starts without a tree, and runs one more simulation per visit of the
 // old root.
 template <Game G>
-nb::tuple minigo_hash_search(const G& game, const std::vector<int>& moves,
-                             const SearchSettings& settings, const SearchRequest& request,
-                             const std::vector<int>& then, bool clears, bool may_pass) {
+auto minigo_hash_search(const G& game, const std::vector<int>& moves,
+                        const SearchSettings& settings, const SearchRequest& request,
+                        const std::vector<int>& then, bool clears, bool may_pass) {
   MinigoSearch<G> search(game, settings, may_pass);
   std::vector<float> logits(static_cast<size_t>(game.num_actions()));
   const auto evaluate = [&] {
@@ -199,10 +201,6 @@ void bind_search(nb::module_& m) {
         });
       },
       "game"_a, "moves"_a, "settings"_a, "request"_a, "then"_a = std::vector<int>{},
-      nb::sig("def hash_search(game: str, moves: collections.abc.Sequence[int], "
-              "settings: SearchSettings, request: SearchRequest, "
-              "then: collections.abc.Sequence[int] = ...) "
-              "-> tuple[SearchResult, list[dict[str, typing.Any]]]"),
       "Searches the position after `moves` with the hash evaluator, then plays the moves `then`\n"
       "with a search (and tree reuse) after each. Returns (result, nodes) of the last search.");
   m.def(
@@ -215,10 +213,6 @@ void bind_search(nb::module_& m) {
       },
       "game"_a, "moves"_a, "settings"_a, "request"_a, "then"_a = std::vector<int>{}, nb::kw_only(),
       "clears"_a = false, "may_pass"_a = true,
-      nb::sig("def minigo_hash_search(game: str, moves: collections.abc.Sequence[int], "
-              "settings: SearchSettings, request: SearchRequest, "
-              "then: collections.abc.Sequence[int] = ..., *, clears: bool = False, "
-              "may_pass: bool = True) -> tuple[SearchResult, list[dict[str, typing.Any]]]"),
       "Like hash_search, with the policy minigo. With `clears`, a search starts without a tree\n"
       "and runs one more simulation for each visit that a reused root would have had. Without\n"
       "`may_pass`, no descent passes if another move is legal.");
@@ -228,12 +222,9 @@ void bind_search(nb::module_& m) {
         std::vector<float> logits(static_cast<size_t>(num_actions));
         float value;
         hash_evaluate({lo, hi}, num_actions, logits.data(), &value);
-        return nb::make_tuple(logits, value);
+        return std::make_pair(logits, value);
       },
-      "lo"_a, "hi"_a, "num_actions"_a,
-      nb::sig("def hash_evaluate(lo: int, hi: int, num_actions: int) "
-              "-> tuple[list[float], float]"),
-      "Returns (logits, value_to_play) for a position's key.");
+      "lo"_a, "hi"_a, "num_actions"_a, "Returns (logits, value_to_play) for a position's key.");
   m.def(
       "hash_score",
       [](uint64_t lo, uint64_t hi, float value) {

@@ -104,15 +104,7 @@ void bind_workers(nb::module_& m) {
       .def("request_snapshot", &GameQueue::request_snapshot,
            "Makes every worker save its unfinished games soon. Does not wait. Thread-safe.")
       .def(
-          "unfinished",
-          [](const GameQueue& self) {
-            nb::list games;
-            for (const std::string& game : self.unfinished()) {
-              games.append(nb::bytes(game.data(), game.size()));
-            }
-            return games;
-          },
-          nb::sig("def unfinished(self) -> list[bytes]"),
+          "unfinished", [](const GameQueue& self) { return bytes_of(self.unfinished()); },
           "Returns the last saved states of unfinished games. Thread-safe.")
       .def("variant", &GameQueue::variant, "index"_a, "Returns the variant of game ``index``.")
       .def("stop", &GameQueue::stop, "Makes workers drop unfinished games and end. Thread-safe.")

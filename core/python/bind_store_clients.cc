@@ -127,20 +127,21 @@ void bind_writer(nb::module_& m) {
       nb::arg("max_item_steps"), nb::arg("num_ahead"));
 }
 
-nb::dict to_dict(const Sampler& sampler, const store::Delivery& gathered) {
-  std::vector<size_t> leading{sampler.num_samples()};
-  if (sampler.num_steps() > 1) leading.push_back(sampler.num_steps());
-  return to_arrays(sampler.schema(), sampler.offsets(), gathered.data, leading);
-}
+// The lease, keys [B], probabilities [B], columns and table size of a batch.
+using Batch = std::tuple<uint64_t, NumpyVector<int64_t>, NumpyVector<double>,
+                         nb::typed<nb::dict, nb::str, nb::any>, uint64_t>;
 
-std::optional<ReplayBatch> next(Sampler& sampler, double timeout_s) {
+std::optional<Batch> next(Sampler& sampler, double timeout_s) {
   auto batch = [&] {
     const GilReleased release;
     return sampler.next(after(timeout_s));
   }();
   if (!batch) return std::nullopt;
-  nb::dict arrays = to_dict(sampler, *batch);
-  return ReplayBatch(std::move(*batch), std::move(arrays));
+  std::vector<size_t> leading{sampler.num_samples()};
+  if (sampler.num_steps() > 1) leading.push_back(sampler.num_steps());
+  return Batch(
+      batch->lease, to_numpy(std::move(batch->keys)), to_numpy(std::move(batch->probabilities)),
+      to_arrays(sampler.schema(), sampler.offsets(), batch->data, leading), batch->table_size);
 }
 
 void bind_makers(nb::module_& m) {
@@ -199,18 +200,6 @@ void bind_sampler(nb::module_& m) {
 
 void bind_store_clients(nb::module_& m) {
   bind_sessions(m);
-  nb::class_<ReplayBatch>(m, "ReplayBatch", "See store/clients/sampler.h.")
-      .def_ro("lease", &ReplayBatch::lease)
-      .def_ro("table_size", &ReplayBatch::table_size)
-      .def_prop_ro(
-          "keys", [](const ReplayBatch& self) { return self.keys; },
-          nb::sig("def keys(self) -> numpy.typing.NDArray[numpy.int64]"))
-      .def_prop_ro(
-          "probabilities", [](const ReplayBatch& self) { return self.probabilities; },
-          nb::sig("def probabilities(self) -> numpy.typing.NDArray[numpy.float64]"))
-      .def_prop_ro(
-          "columns", [](const ReplayBatch& self) { return self.columns; },
-          nb::sig("def columns(self) -> dict[str, typing.Any]"));
   bind_writer(m);
   bind_sampler(m);
 }
