@@ -16,6 +16,7 @@
 #include "games/external/external_game.h"
 #include "games/perft.h"
 #include "games/registry/registry.h"
+#include "python/arrays.h"
 #include "python/bindings.h"
 #include "python/gil.h"
 
@@ -111,11 +112,9 @@ class StateOf final : public AnyState {
     const auto num_planes = static_cast<size_t>(game_->num_planes());
     const auto height = static_cast<size_t>(game_->height());
     const auto width = static_cast<size_t>(game_->width());
-    auto planes = std::make_unique<float[]>(num_planes * height * width);
-    game_->encode(state_, symmetry, planes.get());
-    nb::capsule owner(planes.get(),
-                      [](void* data) noexcept { delete[] static_cast<float*>(data); });
-    return Planes(planes.release(), {num_planes, height, width}, owner);
+    Planes planes = make_array<float>(std::array{num_planes, height, width});
+    game_->encode(state_, symmetry, planes.data());
+    return planes;
   }
   std::string to_string() const override { return game_->to_string(state_); }
 

@@ -1,14 +1,12 @@
 #include "transport/shared_memory.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
-#if defined(__linux__)
-#include <linux/magic.h>
 #include <sys/vfs.h>
-#endif
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -50,14 +48,6 @@ constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
 
 // Allocates the pages of a file, so that a write never raises SIGBUS. Returns 0 or an errno.
 int reserve(int descriptor, uint64_t num_bytes) {
-#if defined(__APPLE__)
-  fstore_t room = {};
-  room.fst_flags = F_ALLOCATEALL;
-  room.fst_posmode = F_PEOFPOSMODE;
-  room.fst_length = static_cast<off_t>(num_bytes);
-  if (fcntl(descriptor, F_PREALLOCATE, &room) != 0) return errno;
-  return ftruncate(descriptor, static_cast<off_t>(num_bytes)) == 0 ? 0 : errno;
-#else
   // Reserves in chunks: if a signal interrupts a call, the system undoes that call.
   for (uint64_t done = 0; done < num_bytes;) {
     const uint64_t piece = std::min(kPieceBytes, num_bytes - done);
@@ -70,7 +60,6 @@ int reserve(int descriptor, uint64_t num_bytes) {
     }
   }
   return 0;
-#endif
 }
 
 // Maps a file of `num_bytes`, or anonymous memory if `descriptor` is -1. A large mapping is aligned
@@ -104,7 +93,6 @@ std::byte* map(const std::string& path, int descriptor, uint64_t num_bytes) {
 // Backs a new file in tmpfs with huge pages if the system supports them. By default, tmpfs uses
 // huge pages only if it is mounted with this option.
 void make_huge_pages(int descriptor, std::byte* data, uint64_t num_bytes) {
-#if defined(__linux__)
 #if !defined(MADV_COLLAPSE)
   constexpr int MADV_COLLAPSE = 25;  // from Linux 6.1 on
 #endif
@@ -116,9 +104,6 @@ void make_huge_pages(int descriptor, std::byte* data, uint64_t num_bytes) {
   }
   // Excludes the last bytes, which do not fill a huge page.
   madvise(data, num_bytes / kHugePage * kHugePage, MADV_COLLAPSE);
-#else
-  (void)descriptor, (void)data, (void)num_bytes;
-#endif
 }
 
 class Descriptor {

@@ -16,7 +16,7 @@
 namespace tengen::store {
 
 // Incremented with every change of a record or of the files.
-constexpr uint64_t kStateVersion = 5;
+constexpr uint64_t kStateVersion = 6;
 // The text of an error about a damaged file: the rule that the file breaks, and the advice.
 constexpr const char* kMustBeWhole =
     "must be whole, and is damaged; look after the disk, put a copy of the folder back, or remove "

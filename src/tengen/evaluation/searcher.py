@@ -72,11 +72,8 @@ class Searcher:
         settings = search.to_native()
         self._has_scores = "score" in backend.signature.outputs
         search.check_scores(self._has_scores)
-        self._shared: Any = None
-        self._alone: Any = None
         if num_threads == batch_rows == 1:
-            self._alone = _core.make_session(rules, settings)
-            ports = [self._alone]
+            self._session = _core.make_session(rules, settings)
         else:
             if not isinstance(rules, str):
                 raise UsageError(
@@ -85,10 +82,10 @@ class Searcher:
                 )
             rule = f"must be 1 for a {search.policy} search; use one thread"
             check(search.policy == "puct", "threads", num_threads, rule)
-            self._shared = _core.make_shared_session(
+            self._session = _core.make_shared_session(
                 rules, settings, num_threads=num_threads, batch_rows=batch_rows
             )
-            ports = [self._shared.port(index) for index in range(num_threads)]
+        ports = [self._session.port(index) for index in range(num_threads)]
         self._drivers = [(port, _bound(backend, port)) for port in ports]
 
     def run(
@@ -137,12 +134,8 @@ class Searcher:
         variation: list[int] = self._session.variation(action, max_length)
         return variation
 
-    @property
-    def _session(self) -> Any:
-        return self._shared if self._alone is None else self._alone
-
     def _drive(self) -> None:
-        if self._alone is not None:
+        if len(self._drivers) == 1:
             drive(*self._drivers[0])
             return
         with ThreadPoolExecutor(len(self._drivers), thread_name_prefix="tree") as pool:
@@ -150,7 +143,7 @@ class Searcher:
                 futures = [pool.submit(drive, *driver) for driver in self._drivers]
                 wait(futures, return_when=FIRST_EXCEPTION)
             finally:
-                self._shared.stop()
+                self._session.stop()
             for future in futures:
                 future.result()
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self
 
-from tengen import _core
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, check_whole
 from tengen.errors import RunError, UsageError
@@ -183,13 +182,15 @@ class WindowConfig(ExperienceConfig):
         Args:
             num_rows: Number of rows of the run so far, N.
         """
-        law = _core.PowerLaw()
-        law.min_items = self.min_rows
-        law.max_items = self.max_rows
-        law.exponent = self.taper_exponent
-        law.scale = float(self.taper_scale_rows or self.min_rows)
-        law.expand_per_item = self.expand_per_row
-        return law.window(num_rows)
+        if num_rows <= self.min_rows:
+            return num_rows
+        scale = float(self.taper_scale_rows or self.min_rows)
+        exponent = self.taper_exponent
+        grown = (num_rows - self.min_rows + scale) ** exponent - scale**exponent
+        # An exponent can be so small that both numbers are 0.
+        slope = exponent * scale ** (exponent - 1.0)
+        growth = self.expand_per_row * grown / slope if slope > 0.0 else 0.0
+        return min(num_rows, self.max_rows, int(self.min_rows + growth))
 
 
 @dataclass(frozen=True, kw_only=True)

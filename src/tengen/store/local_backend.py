@@ -58,10 +58,9 @@ class LocalBackend:
         pools: dict[tuple[Any, int], int] = {}
         try:
             for table in config.tables.values():
-                columns = table.native_columns()
-                key = (repr(columns), table.chunk_length)
+                key = (repr(table.native_columns()), table.chunk_length)
                 if key not in pools:
-                    pools[key] = self.core.add_pool(columns, table.chunk_length)
+                    pools[key] = self.core.add_pool(table.native_schema())
                 number = self.core.add_table(table.native(), pools[key])
                 self._entries.append(TableEntry(number, pools[key], table))
         except _core.CoreError as error:
@@ -91,11 +90,6 @@ class LocalBackend:
             self.differences.append(
                 f"{resumed.num_lost} items were being removed when the last checkpoint "
                 f"was made, and are not there now"
-            )
-        if resumed.num_repaired:
-            self.differences.append(
-                f"{resumed.num_repaired} priorities above 3.4e38, which an earlier "
-                f"version had kept as infinite, are 3.4e38 now"
             )
         for number in changed:
             self._configure(number)

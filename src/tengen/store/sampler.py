@@ -62,15 +62,8 @@ class Sampler(Closable):
             core.waits,
             self._check_open,
         )
-        self._lent.add(batch.lease)
-        return Batch(
-            batch.lease,
-            batch.keys,
-            batch.probabilities,
-            batch.columns,
-            batch.table_size,
-            self._ack,
-        )
+        self._lent.add(batch[0])
+        return Batch(*batch, self._ack)
 
     def give_back(self, batch: Batch) -> None:
         """Returns an unused batch to the store, which may sample its items again."""

@@ -154,8 +154,9 @@ def test_a_player_who_moves_again_keeps_the_value():
         request = _core.SearchRequest()
         request.num_simulations = 20_000
         session.begin(moves, request)
-        while session.next():
-            session.done()
+        port = session.port(0)
+        while port.next():
+            port.done()
         first = session.result.root_value_to_play * (1 - 2 * state.to_play)
         assert first == solve(tuple(moves)), moves
         values.append(first)

@@ -189,38 +189,8 @@ class DerivedRows:
         Raises:
             RunError: A row is not in memory.
         """
-        rows, size, num_actions = self._rows, len(keys), self._rows.num_actions
-        columns: dict[str, NDArray[Any]] = {
-            "planes": np.empty((size, *self.shape), np.float32),
-            "legal": np.empty((size, num_actions), np.uint8),
-            "policy": np.empty((size, num_actions), np.float32),
-            "policy_weight": np.empty(size, np.float32),
-            "outcome": np.empty((size, 3), np.float32),
-            "search_value": np.empty(size, np.float32),
-            "value_weight": np.empty(size, np.float32),
-        }
-        if self._auxiliary:
-            columns |= self._auxiliary_columns(size)
         with core_errors():
-            rows.fill(keys, symmetries, **columns)
-        return columns
-
-    def _auxiliary_columns(self, size: int) -> dict[str, NDArray[Any]]:
-        rows = self._rows
-        shapes: dict[str, tuple[int, ...]] = {
-            "reply": (size, rows.num_actions),
-            "reply_weight": (size,),
-            "horizons": (size, _core.NUM_HORIZONS),
-        }
-        if rows.max_score > 0:
-            shapes |= {
-                "ownership": (size, rows.height, rows.width),
-                "score": (size,),
-                "final_weight": (size,),
-                "lead": (size,),
-                "lead_weight": (size,),
-            }
-        return {name: np.empty(shape, np.float32) for name, shape in shapes.items()}
+            return self._rows.derive(keys, symmetries, self._auxiliary)
 
 
 def is_validation(

@@ -229,6 +229,10 @@ class TableConfig:
         """Converts ``max_steps`` to a capacity in bytes; the inverse of `steps_of`."""
         return None if max_steps == _NO_BOUND else max_steps * self.step_bytes
 
+    def native_schema(self) -> _core.StoreSchema:
+        """Returns the core's description of a step."""
+        return _core.StoreSchema(self.native_columns(), self.chunk_length)
+
     def native_columns(self) -> list[tuple[str, str, list[int]]]:
         """Returns the name, dtype and shape of each column, for the core."""
         return [
