@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +17,7 @@ from tengen.nets import ResNetConfig, parse_net
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import (
-    Role,
     RoleContext,
-    RunConfig,
     make_role,
     read_spent,
     write_config,
@@ -35,18 +31,18 @@ NUM_TURNS = 3
 CLOCKS = ("seconds", "idle_s", "sample_wait_s", "train_s")
 
 
-def make_run(path: Path, config: RunConfig) -> RunDirectory:
+def make_run(path, config):
     run = RunDirectory.create_or_resume(path)
     write_config(run, config)
     return run
 
 
-def counts(report: Mapping[str, Any] | None) -> dict[str, Any]:
+def counts(report):
     assert report is not None
     return {name: value for name, value in report.items() if name not in CLOCKS}
 
 
-def assert_same_checkpoint(first: Path, second: Path) -> None:
+def assert_same_checkpoint(first, second):
     newest = [
         run.checkpoints.entry(run.checkpoints.latest() or 0)
         for run in (RunDirectory.open(first), RunDirectory.open(second))
@@ -55,12 +51,12 @@ def assert_same_checkpoint(first: Path, second: Path) -> None:
     assert data[0] == data[1]
 
 
-def staged(config: RunConfig, *stages: NetStage) -> RunConfig:
+def staged(config, *stages):
     agent = dataclasses.replace(config.agent, stages=stages)
     return dataclasses.replace(config, agent=agent)
 
 
-def spend(context: RoleContext, share: float | None) -> None:
+def spend(context, share):
     """Sets the share of its budget that a run has spent; None means no budget."""
     in_all = None if share is None else 10.0
     context.core_minutes_in_all = in_all
@@ -73,7 +69,7 @@ class Games:
     Each turn adds a generation of random games and spends a quarter of the budget.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         settings = (
             "store.min_rows=50",
             "store.limiter.samples_per_row=4",
@@ -89,10 +85,10 @@ class Games:
         )
         self.run = make_run(path, self.config)
 
-    def learner(self, context: RoleContext) -> Role:
+    def learner(self, context):
         return make_role("learn", self.config, self.run, context)
 
-    def arrive(self, turn: int, context: RoleContext) -> None:
+    def arrive(self, turn, context):
         write_generation(self.run.experience, turn, 24)
         spend(context, turn / 4)
 
@@ -100,12 +96,12 @@ class Games:
 class Shuffled(Games):
     """A run of games whose batches a role shuffle samples, recreated each turn."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         super().__init__(path)
         self.config = override(self.config, ("store.drawn_by=shuffle",))
         write_config(self.run, self.config)
 
-    def arrive(self, turn: int, context: RoleContext) -> None:
+    def arrive(self, turn, context):
         super().arrive(turn, context)
         role = make_role("shuffle", self.config, self.run, RoleContext(num_threads=2))
         drawn = counts(role.turn())
@@ -126,17 +122,17 @@ class Unrolls:
     settings = ("store.max_items=2000",)
     num_blocks = 60 * 16
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         pytest.importorskip("gymnasium")
         config = make_config("CartPole-v1", self.agent, None)
         self.config = override(config, self.settings)
         self.run = make_run(path, self.config)
         self._writers: dict[StepTable, Any] = {}
 
-    def learner(self, context: RoleContext) -> Role:
+    def learner(self, context):
         return make_role("learn", self.config, self.run, context)
 
-    def arrive(self, turn: int, context: RoleContext) -> None:
+    def arrive(self, turn, context):
         steps = open_experience(self.config, self.run, context)
         assert isinstance(steps, StepTable)
         if steps not in self._writers:
@@ -163,14 +159,12 @@ class Replay(Unrolls):
 
 
 @pytest.fixture(autouse=True)
-def _one_thread() -> None:
+def _one_thread():
     torch.set_num_threads(1)
 
 
 @pytest.mark.parametrize("family", [Games, Shuffled, Unrolls])
-def test_reports_do_not_tell_whether_the_learner_was_made_anew(
-    family: Any, tmp_path: Path
-) -> None:
+def test_reports_do_not_tell_whether_the_learner_was_made_anew(family, tmp_path):
     whole, parted = family(tmp_path / "whole"), family(tmp_path / "parted")
     context = RoleContext()
     role = whole.learner(context)
@@ -198,7 +192,7 @@ def test_reports_do_not_tell_whether_the_learner_was_made_anew(
 
 
 @pytest.mark.parametrize("family", [Games, Shuffled, Replay])
-def test_a_turn_in_two_parts_counts_as_one(family: Any, tmp_path: Path) -> None:
+def test_a_turn_in_two_parts_counts_as_one(family, tmp_path):
     whole, parted = family(tmp_path / "whole"), family(tmp_path / "parted")
     reports = {}
     for name, run, stops in (("whole", whole, False), ("parted", parted, True)):
@@ -227,7 +221,7 @@ def test_a_turn_in_two_parts_counts_as_one(family: Any, tmp_path: Path) -> None:
         assert_same_checkpoint(tmp_path / "whole", tmp_path / "parted")
 
 
-def test_a_learner_of_shuffled_rows_is_one_that_draws(tmp_path: Path) -> None:
+def test_a_learner_of_shuffled_rows_is_one_that_draws(tmp_path):
     """Also checks that shuffle turns are deleted when no checkpoint needs them."""
     learned = {}
     for family in (Games, Shuffled):
@@ -246,7 +240,7 @@ def test_a_learner_of_shuffled_rows_is_one_that_draws(tmp_path: Path) -> None:
     assert RunDirectory.open(tmp_path / "Shuffled").shuffled.numbers() == [1, 2, 3, 4]
 
 
-def test_shuffle_goes_on_where_a_turn_is_less_than_a_batch(tmp_path: Path) -> None:
+def test_shuffle_goes_on_where_a_turn_is_less_than_a_batch(tmp_path):
     run, context = Shuffled(tmp_path / "run"), RoleContext()
     learner = run.learner(context)
     learner.turn()
@@ -267,7 +261,7 @@ def test_shuffle_goes_on_where_a_turn_is_less_than_a_batch(tmp_path: Path) -> No
         role.close()
 
 
-def test_shuffle_waits_for_the_learner(tmp_path: Path) -> None:
+def test_shuffle_waits_for_the_learner(tmp_path):
     run, context = Shuffled(tmp_path / "run"), RoleContext()
     learner = run.learner(context)
     learner.turn()
@@ -282,7 +276,7 @@ def test_shuffle_waits_for_the_learner(tmp_path: Path) -> None:
         role.close()
 
 
-def test_a_shuffle_that_was_stopped_goes_on(tmp_path: Path) -> None:
+def test_a_shuffle_that_was_stopped_goes_on(tmp_path):
     """The stopped turn does not count its samples."""
     drawn = []
     for is_stopped in (False, True):
@@ -304,7 +298,7 @@ def test_a_shuffle_that_was_stopped_goes_on(tmp_path: Path) -> None:
     assert drawn[0] == drawn[1]
 
 
-def test_a_grown_network_warms_up_again_and_its_steps_go_on(tmp_path: Path) -> None:
+def test_a_grown_network_warms_up_again_and_its_steps_go_on(tmp_path):
     run, context = Games(tmp_path / "run"), RoleContext()
     role = run.learner(context)
     role.turn()
@@ -328,7 +322,7 @@ def test_a_grown_network_warms_up_again_and_its_steps_go_on(tmp_path: Path) -> N
     assert rates[2] == pytest.approx(peak)
 
 
-def num_channels(run: Games) -> int:
+def num_channels(run):
     number = run.run.checkpoints.latest()
     assert number is not None
     net = read_model(run.run.checkpoints.entry(number)).net
@@ -336,7 +330,7 @@ def num_channels(run: Games) -> int:
     return net.num_channels
 
 
-def test_a_further_budget_neither_shrinks_nor_grows_again(tmp_path: Path) -> None:
+def test_a_further_budget_neither_shrinks_nor_grows_again(tmp_path):
     run = Games(tmp_path / "run")
     grown = []
     # The budget is almost spent; then the next call's budget passes the same share.
@@ -352,7 +346,7 @@ def test_a_further_budget_neither_shrinks_nor_grows_again(tmp_path: Path) -> Non
     assert grown == [([], 8), ([2], 12), ([2], 12), ([2], 12)]
 
 
-def test_a_learner_alone_has_no_budget_and_keeps_its_network(tmp_path: Path) -> None:
+def test_a_learner_alone_has_no_budget_and_keeps_its_network(tmp_path):
     run = Games(tmp_path / "run")
     for turn, spent in enumerate((0.0, None, 0.9, None)):
         context = RoleContext()
@@ -365,7 +359,7 @@ def test_a_learner_alone_has_no_budget_and_keeps_its_network(tmp_path: Path) -> 
         assert (grown_at, num_channels(run)) == (([], 8) if turn < 2 else ([3], 12))
 
 
-def test_what_a_run_was_given_is_in_its_checkpoints(tmp_path: Path) -> None:
+def test_what_a_run_was_given_is_in_its_checkpoints(tmp_path):
     run = Games(tmp_path / "run")
     for turn, minutes in enumerate((3.0, 5.5, None, 8.0)):
         context = RoleContext(core_minutes=minutes)
@@ -379,7 +373,7 @@ def test_what_a_run_was_given_is_in_its_checkpoints(tmp_path: Path) -> None:
         assert read_spent(run.run).core_minutes == expected
 
 
-def test_a_stage_by_games_begins_without_a_budget(tmp_path: Path) -> None:
+def test_a_stage_by_games_begins_without_a_budget(tmp_path):
     run, context = Games(tmp_path / "run"), RoleContext()
     run.config = staged(run.config, NetStage(games=40, net=parse_net("3x12")))
     role = run.learner(context)
@@ -393,7 +387,7 @@ def test_a_stage_by_games_begins_without_a_budget(tmp_path: Path) -> None:
     assert widths == [8, 12, 12]
 
 
-def test_stages_that_begin_in_one_turn_are_one_growth(tmp_path: Path) -> None:
+def test_stages_that_begin_in_one_turn_are_one_growth(tmp_path):
     run, context = Games(tmp_path / "run"), RoleContext()
     stages = [
         NetStage(share=0.1 * n, net=parse_net(f"3x{8 + 4 * n}")) for n in (1, 2, 3)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import zlib
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +52,10 @@ class HashBackend:
 
 
 @pytest.fixture
-def hash_player() -> Callable[..., ModelPlayer]:
+def hash_player():
     """Makes a model player of a game without a model."""
 
-    def make(
-        task: str, name: str = "hash", backend: Any = None, salt: int = 0
-    ) -> ModelPlayer:
+    def make(task, name="hash", backend=None, salt=0):
         backend = backend or HashBackend(salt)
         return ModelPlayer(name=name, task=task, backend=backend)
 
@@ -66,7 +63,7 @@ def hash_player() -> Callable[..., ModelPlayer]:
 
 
 @pytest.fixture
-def make_counting_env() -> Callable[..., Any]:
+def make_counting_env():
     """Returns a function that makes a counting environment; skips without Gymnasium.
 
     Its observations say where they come from: [seeded tag, episode, step, action].
@@ -75,15 +72,15 @@ def make_counting_env() -> Callable[..., Any]:
     """
     gymnasium = pytest.importorskip("gymnasium")
 
-    class CountingEnv(gymnasium.Env):  # type: ignore[misc, name-defined]
-        def __init__(self, lengths: tuple[int, ...], first_action: int) -> None:
+    class CountingEnv(gymnasium.Env):
+        def __init__(self, lengths, first_action):
             self.observation_space = gymnasium.spaces.Box(-1e6, 1e6, (4,), np.float64)
             self.action_space = gymnasium.spaces.Discrete(3, start=first_action)
             self._lengths = lengths
             self._episode = -1
             self._is_over = True
 
-        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        def reset(self, *, seed=None, options=None):
             super().reset(seed=seed)
             if seed is not None:
                 self._episode = -1
@@ -93,7 +90,7 @@ def make_counting_env() -> Callable[..., Any]:
             self._is_over = False
             return self._observation(-1), {}
 
-        def step(self, action: Any) -> Any:
+        def step(self, action):
             assert not self._is_over, "stepped past the end of an episode"
             assert self.action_space.contains(action)
             self._step += 1
@@ -109,10 +106,10 @@ def make_counting_env() -> Callable[..., Any]:
                 {},
             )
 
-        def _observation(self, action: int) -> Any:
+        def _observation(self, action):
             return np.array([self._tag, self._episode, self._step, action], np.float64)
 
-    def make(lengths: tuple[int, ...] = (3, 2), first_action: int = 0) -> Any:
+    def make(lengths=(3, 2), first_action=0):
         return CountingEnv(lengths, first_action)
 
     return make
@@ -145,7 +142,7 @@ def make_run(
 
 
 @pytest.fixture(scope="session")
-def publish_run() -> Callable[..., Any]:
+def publish_run():
     """Makes a run of a game whose models are untrained."""
     import torch
 
@@ -153,21 +150,13 @@ def publish_run() -> Callable[..., Any]:
     from tengen.models import ModelExporter
     from tengen.nets import ResNetConfig, board_of
 
-    def make(
-        path: Any,
-        task: str,
-        numbers: Any = (0,),
-        *,
-        play: Any = None,
-        exports: bool = True,
-        **heads: bool,
-    ) -> Any:
+    def make(path, task, numbers=(0,), *, play=None, exports=True, **heads):
         net = ResNetConfig(num_blocks=2, num_channels=8, head_channels=4, **heads)
         signature = net.signature(board_of(games.make(task)).signature)
         # An export takes seconds; without one torch plays.
         exporter = ModelExporter() if exports else None
 
-        def weights(number: int) -> Any:
+        def weights(number):
             torch.manual_seed(number)
             return net.build(signature).state_dict()
 
@@ -179,7 +168,7 @@ def publish_run() -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
-def publish_agent() -> Callable[..., Any]:
+def publish_agent():
     """Makes a run of an environment whose models have random weights.
 
     What they do differs from one observation to the next, as that of new ones hardly
@@ -191,21 +180,13 @@ def publish_agent() -> Callable[..., Any]:
     from tengen.agents import Agent
     from tengen.nets import MlpConfig
 
-    def make(
-        path: Any,
-        task: str,
-        kind: str = "ppo",
-        numbers: Any = (0,),
-        *,
-        lstm_units: int = 0,
-        **settings: Any,
-    ) -> Any:
+    def make(path, task, kind="ppo", numbers=(0,), *, lstm_units=0, **settings):
         agent = Agent.of_kind(kind, "agent")(**settings)
         games.allow(task)
         net = MlpConfig(num_layers=1, num_units=16, lstm_units=lstm_units)
         signature = net.signature(agent.signature(task))
 
-        def weights(number: int) -> Any:
+        def weights(number):
             rng = torch.Generator().manual_seed(number)
             state = net.build(signature).state_dict()
             return {
@@ -221,7 +202,7 @@ def publish_agent() -> Callable[..., Any]:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk(tmp_path):
     """A disk of a few megabytes, which ``remount`` makes read-only."""
     disk = tmp_path / "disk"
     disk.mkdir()

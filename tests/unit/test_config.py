@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from tengen.agents import Agent
-from tengen.bounds import Bounds, bounds
+from tengen.bounds import bounds
 from tengen.config import (
     check,
     check_literals,
@@ -36,7 +36,7 @@ class Puct:
     """Exploration, at least 0,
     over two lines."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         # A message is longer than a value that is shown.
         rule = "must not be negative; raise it, or leave it out for the default"
         check(self.c_init >= 0, "c_init", self.c_init, rule)
@@ -69,7 +69,7 @@ class Run:
     gate: Puct | None = None
 
 
-def line_of(cls, data) -> str:
+def line_of(cls, data):
     with pytest.raises(UsageError) as error:
         from_dict(cls, data)
     message = str(error.value)
@@ -268,7 +268,7 @@ def test_every_literal_is_checked_in_a_config_built_by_hand(cls):
                 build(cls, **{name: "nonsense"})
 
 
-def out_of_range(told: Bounds, is_whole: bool):
+def out_of_range(told, is_whole):
     """Yields the nearest numbers that a range does not have, and one that is none."""
     step = 1 if is_whole else 0.001
     if told.low is not None:

@@ -1,12 +1,9 @@
 """Options of ``tengen bench`` that are refused before anything is measured."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -144,12 +141,12 @@ WORDS = "bench learner --game go/5/nosuicide/planes=minigo --net minigo:1x8 --js
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def made(monkeypatch):
     """Arguments of every learner that is made."""
-    made: list[Any] = []
+    made = []
     real = learners.Learner
 
-    def make(config: Any, *args: Any, **options: Any) -> Any:
+    def make(config, *args, **options):
         made.append((config, options["device"]))
         return real(config, *args, **options | {"device": "cpu"})
 
@@ -158,9 +155,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.mark.parametrize(("batch", "num_shards"), [(1, 1), (16, 2)])
-def test_a_batch_has_two_parts_unless_it_is_too_small(
-    made: list[Any], capsys: pytest.CaptureFixture[str], batch: int, num_shards: int
-) -> None:
+def test_a_batch_has_two_parts_unless_it_is_too_small(made, capsys, batch, num_shards):
     words = f"{WORDS} --games 1 --seconds 0.1 --batch {batch}"
     assert cli.main(words.split()) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -171,9 +166,7 @@ def test_a_batch_has_two_parts_unless_it_is_too_small(
     assert device == "cpu"
 
 
-def test_steps_are_made_on_the_device_that_is_named(
-    made: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_steps_are_made_on_the_device_that_is_named(made, monkeypatch, capsys):
     monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: 2)
     words = f"{WORDS} --games 1 --seconds 0.1 --batch 16 --shards 1 --device cuda:1"
     assert cli.main(words.split()) == 0

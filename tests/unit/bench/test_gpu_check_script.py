@@ -1,11 +1,8 @@
 """The script that compares a device's answers, on the CPU as a device."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,17 +13,17 @@ SCRIPT = Path(__file__).parents[3] / "benchmarks" / "gpu" / "gpu_check.py"
 
 @pytest.mark.parametrize("is_wrong", [False, True])
 def test_answers_that_differ_are_named_with_the_way_they_came(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_wrong: bool
-) -> None:
+    monkeypatch, capsys, is_wrong
+):
     spec = importlib.util.spec_from_file_location("gpu_check_script", SCRIPT)
     assert spec is not None
     assert spec.loader is not None
-    script: Any = importlib.util.module_from_spec(spec)
+    script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     if is_wrong:
         run = script.DeviceLane.run
 
-        def run_wrongly(lane: Any, num_rows: int) -> None:
+        def run_wrongly(lane, num_rows):
             run(lane, num_rows)
             lane.outputs["value"][num_rows - 1] += 1.0
 

@@ -1,7 +1,5 @@
 """The script that compares launchers: whose a process is."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 
@@ -23,9 +21,7 @@ SCRIPTS = Path(__file__).parents[3] / "benchmarks" / "training"
         ("", "python -c pass"),
     ],
 )
-def test_a_process_is_a_role_of_tengen_or_of_the_launcher(
-    monkeypatch: pytest.MonkeyPatch, kind: str, line: str
-) -> None:
+def test_a_process_is_a_role_of_tengen_or_of_the_launcher(monkeypatch, kind, line):
     monkeypatch.syspath_prepend(str(SCRIPTS))
     script = importlib.import_module("launchers")
     assert script._kind(line.split()) == kind

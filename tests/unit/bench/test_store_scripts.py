@@ -1,13 +1,10 @@
 """The scripts that measure the store beside others, and the worth of a table's size."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +17,7 @@ BUSY = "import time\nwhile time.process_time() < 0.5: pass"
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Any:
+def script(monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPTS / "store_peers"))
     monkeypatch.syspath_prepend(str(SCRIPTS))
     return importlib.import_module
@@ -50,7 +47,7 @@ def test_our_peer_gives_back_what_was_inserted(script, name):
     peer.insert({"data": items[:63]})
     peer.insert({"data": items[63:]})
     peer.flush()
-    seen: set[int] = set()
+    seen = set()
     for _ in range(40):
         drawn = peer.sample()
         assert (drawn.columns["data"] == drawn.columns["data"][:, :1]).all()

@@ -1,11 +1,6 @@
 """The backend of devices on the CPU as a device: all but CUDA itself."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -116,7 +111,7 @@ def test_lanes_of_two_devices_run_at_once(model, planes):
     lanes = backend.open_lanes(PACKED, 16)
     assert sorted({lane.device for lane in lanes}) == [0, 1]
     wanted = torch_answers(model, planes)
-    wrong: list[int] = []
+    wrong = []
 
     def work(place):
         torch.set_num_threads(1)
@@ -179,7 +174,7 @@ def test_lanes_are_halved_until_they_fit_and_it_is_said_once(model, planes, let_
 
 def test_memory_that_ends_at_the_second_device_halves_the_lanes_of_both(model):
     class Small(HostDevice):
-        def host_memory(self, shape: tuple[int, ...], dtype: torch.dtype) -> Any:
+        def host_memory(self, shape, dtype):
             # Where a device shows that it is full, after its programs are recorded.
             if shape[0] > 20:
                 raise torch.OutOfMemoryError("CUDA out of memory")
@@ -223,9 +218,7 @@ def on_host(monkeypatch):
     return choose_on
 
 
-def test_the_fewest_rows_that_are_nearly_as_fast_as_the_best_are_chosen(
-    model: Path, on_host: Callable[..., Any]
-) -> None:
+def test_the_fewest_rows_that_are_nearly_as_fast_as_the_best_are_chosen(model, on_host):
     # Beyond 2048 rows the memory ends.
     rates = {128: 10.0, 256: 95.0, 512: 95.5, 1024: 100.0, 2048: 98.0}
     choice = on_host(model, rates)
@@ -242,9 +235,7 @@ def test_the_fewest_rows_that_are_nearly_as_fast_as_the_best_are_chosen(
     assert choice.record()["devices"] == "cuda:0"
 
 
-def test_batches_that_an_h100_computes_best_are_halved_for_fewer_games(
-    model: Path, on_host: Callable[..., Any]
-) -> None:
+def test_batches_that_an_h100_computes_best_are_halved_for_fewer_games(model, on_host):
     # "Fused, bf16" of benchmarks/results/gpu.md, in thousands a second.
     rates = {128: 384.0, 256: 470.0, 512: 577.0, 1024: 649.0, 2048: 699.0, 4096: 727.0}
     assert on_host(model, rates).config.device_rows == 2048

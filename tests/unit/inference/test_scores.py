@@ -1,7 +1,5 @@
 """Scores: from the network's distribution through graphs, backends and lanes."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import shutil
@@ -100,7 +98,7 @@ def moments(net, planes):
     return np.stack([mean, np.sqrt(variance)], axis=1)
 
 
-def test_moments_by_hand() -> None:
+def test_moments_by_hand():
     # Points -1.5, -0.5, 0.5, 1.5 with shares 1, 0, 1, 2 of 4: mean 0.5, and
     # (1.5^2 * 3 + 0.5^2) / 4 - 0.5^2 = 1.5.
     logits = torch.tensor([[1.0, 0.0, 1.0, 2.0]]).log()

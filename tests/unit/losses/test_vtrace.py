@@ -1,7 +1,5 @@
 """V-trace against the paper's sum, worked arrays and its properties."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -69,7 +67,7 @@ def test_targets_equal_the_sum_of_the_paper(trace_lambda, clips):
     np.testing.assert_allclose(targets.pg_advantages.numpy(), advantages, rtol=1e-12)
 
 
-def test_targets_of_a_worked_trace() -> None:
+def test_targets_of_a_worked_trace():
     # delta = (1*(1 + 2/2 - 1), 0.5*(0 + 4/2 - 2), 1*(2 + 8/2 - 4)) = (1, 0, 2);
     # c = (1, 0.5, 1); errors back to front: 2, 0 + 0.25*2 = 0.5, 1 + 0.5*0.5 = 1.25.
     targets = vtrace_targets(

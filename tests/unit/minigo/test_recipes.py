@@ -1,7 +1,5 @@
 """The benchmark's recipes: the closed division's rules, and the small variants."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

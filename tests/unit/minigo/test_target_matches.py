@@ -1,7 +1,5 @@
 """Matches with a target: sharing between processes, and recovery after a kill."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Folded convolutions: which kernels they call, and with what."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.nn import functional
@@ -23,7 +21,7 @@ def conv_add_relu(x, weight, z, alpha, bias, *rest):
 @pytest.fixture
 def calls(monkeypatch):
     """Kernels of cuDNN that were called, on a processor that has them."""
-    found: list[str] = []
+    found = []
 
     def relu(*args):
         found.append("relu")

@@ -1,9 +1,6 @@
 """The benchmark's network against its own words in numpy."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import Any
 
 import numpy as np
 import onnx
@@ -222,7 +219,7 @@ def test_openvino_computes_it_at_any_number_of_rows():
     sides = graph.input[0].type.tensor_type.shape.dim
     assert [side.dim_value for side in sides] == [0, 14, 5, 5]
     core = openvino.Core()
-    precise: Any = {"INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": 1}
+    precise = {"INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": 1}
     model = core.compile_model(core.read_model(data), "CPU", precise)
     for num_rows in (1, 8):
         planes = positions(num_rows)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from tengen.observe import HostsLog, Place, RunView, read_hosts
@@ -59,7 +57,7 @@ def test_a_long_curve_is_thinned_and_keeps_its_end():
     assert shown["value"][-1] == 19_999
 
 
-def place(name: str, host: str) -> Place:
+def place(name, host):
     roles = (name.partition("-")[0],)
     return Place(place="node 1", host=host, name=name, roles=roles, num_threads=2)
 

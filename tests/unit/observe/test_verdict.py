@@ -1,10 +1,7 @@
 """The bottleneck of a run in one line, whoever acts and whether roles take turns."""
 
-from __future__ import annotations
-
 import argparse
 import re
-from typing import Any
 
 import pytest
 
@@ -21,7 +18,6 @@ from tengen.observe.verdict import ADVICE, AT_ONCE_ADVICE, LIGHTER
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.recipes.run import add_arguments
-from tengen.roles import RunConfig
 from tengen.roles.config import change_config
 from tests.refusals import refused
 
@@ -150,14 +146,14 @@ ADVICE_CASES = [
 ]
 
 
-def settings_of(config: RunConfig, text: str) -> list[str]:
+def settings_of(config, text):
     """Returns every ``--set`` of a text, each field changed by a factor of two."""
     settings = []
     for lower, name in re.findall(r"(lower )?--set ([a-z_.]+[a-z])", text):
         is_queue = isinstance(config.store, ReplayConfig) and config.store.is_queue
         if name == "store.max_items" and not is_queue:
             continue  # it is told of queues
-        value: Any = to_dict(config)
+        value = to_dict(config)
         for part in name.split("."):
             # Roles of which nothing was set yet have no entry.
             value = value.get(part, {}) if name.startswith("launch.") else value[part]
@@ -165,12 +161,12 @@ def settings_of(config: RunConfig, text: str) -> list[str]:
     return settings
 
 
-def test_there_is_advice() -> None:
+def test_there_is_advice():
     assert len(ADVICE_CASES) > 40
 
 
 @pytest.mark.parametrize(("task", "agent", "advice"), ADVICE_CASES)
-def test_every_advice_can_be_followed(task: str, agent: str, advice: str) -> None:
+def test_every_advice_can_be_followed(task, agent, advice):
     if task == "CartPole-v1":
         pytest.importorskip("gymnasium")
     config = make_config(task, agent, None)
@@ -199,7 +195,7 @@ def test_every_advice_can_be_followed(task: str, agent: str, advice: str) -> Non
         ("r2d2", "store.samples_per_item"),
     ],
 )
-def test_what_gives_a_learner_less_to_do(agent: str, setting: str) -> None:
+def test_what_gives_a_learner_less_to_do(agent, setting):
     pytest.importorskip("gymnasium")
     config = make_config("CartPole-v1", agent, None)
     assert lighter_learning(to_dict(config)) == LIGHTER[setting]

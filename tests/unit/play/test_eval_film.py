@@ -1,7 +1,5 @@
 """``tengen eval --video``: films, an unchanged score, and the errors."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -27,7 +25,7 @@ def gif(monkeypatch):
 def evaluate(capsys):
     def run(*words):
         assert cli.main(["eval", *map(str, words), "--json"]) == 0
-        report: Report = json.loads(capsys.readouterr().out)
+        report = json.loads(capsys.readouterr().out)
         return report
 
     return run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -91,7 +90,7 @@ def keep_games(run: RunDirectory, name: str, *games: tuple[Any, float]) -> None:
 
 
 @pytest.fixture
-def game_run(tmp_path: Path) -> RunDirectory:
+def game_run(tmp_path):
     """A run of tic-tac-toe with two rated models and a closing match."""
     run = make_run(tmp_path / "run", ("selfplay", "learn", "rate"), task="tictactoe")
     run.write_run({**run.read_run(), "config": {"task": "tictactoe", "seed": 3}})
@@ -102,7 +101,7 @@ def game_run(tmp_path: Path) -> RunDirectory:
         rated = {"kind": "turn", "role": "rate", "rating": 100.0 * i}
         told.append({"time_s": 101.0 + 2 * i, **rated, "rating_error": 80.0 / i})
     progress = {"kind": "progress", "generation": 5, "elapsed_s": 11.0}
-    progress["verdict"] = "self-play 90%: more cores"  # type: ignore[assignment]
+    progress["verdict"] = "self-play 90%: more cores"
     put_events(run, *told, {"time_s": 112.0, **progress, "num_games": 120})
     run.write_code()
     match_of(run, "000001", "000001", "random")
@@ -113,7 +112,7 @@ def game_run(tmp_path: Path) -> RunDirectory:
 
 
 @pytest.fixture
-def environment_run(tmp_path: Path) -> RunDirectory:
+def environment_run(tmp_path):
     """A run of an environment that learned for six turns."""
     run = make_run(tmp_path / "run", ("actor", "learn"), agent={"kind": "ppo"})
     told = []
@@ -125,6 +124,6 @@ def environment_run(tmp_path: Path) -> RunDirectory:
 
 
 @pytest.fixture
-def page_of() -> Callable[[Path], Page]:
+def page_of():
     """Reads the file of a report."""
     return Page

@@ -1,7 +1,5 @@
 """The layout of a run directory, and the counts of its actors."""
 
-from __future__ import annotations
-
 import dataclasses
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """Films of episodes from ``tengen eval --video``, in a real browser."""
 
-from __future__ import annotations
-
 import pytest
 
 from tengen import cli

@@ -9,7 +9,6 @@ from tengen.store import (
     RateLimits,
     Sampler,
     Selector,
-    StepWriter,
     Store,
     StoreConfig,
     TableConfig,
@@ -20,18 +19,18 @@ NUMBER = Column(dtype="float32")
 NAN = float("nan")
 
 
-def table(**fields) -> TableConfig:
+def table(**fields):
     return TableConfig(**{"name": "t", "columns": {"x": NUMBER}, **fields})
 
 
-def column(*names: str) -> TableConfig:
+def column(*names):
     return table(columns=dict.fromkeys(names, NUMBER))
 
 
 STEP = {"x": np.float32(1.0)}
 
 
-def write(store: Store) -> StepWriter:
+def write(store):
     """A writer with a step."""
     writer = store.writer("w", "t")
     writer.append(STEP)
@@ -194,7 +193,7 @@ def test_short_calls_go_on_where_the_store_refused_one(open_store, monkeypatch):
     batch = asked.sample(1, 20.0)
     batch.ack()
 
-    def ack_again() -> None:
+    def ack_again():
         batch.ack()
         asked.sample(1, 20.0)  # where a server's word is heard
 

@@ -1,7 +1,6 @@
 """Whose a store's folder must be, where anybody may make one of its name."""
 
 import stat
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,17 +16,17 @@ from tests.refusals import refused
 TABLE = TableConfig(name="t", columns={"value": Column(dtype="int64")})
 
 
-def make(directory: Path) -> Store:
+def make(directory):
     return Store(StoreConfig.of([TABLE], memory_bytes=1 << 20, directory=directory))
 
 
-def be_another_user(monkeypatch) -> None:
+def be_another_user(monkeypatch):
     """Folders that are there from now on are of somebody else."""
     user = own_folder.os.geteuid() + 1
     monkeypatch.setattr(own_folder.os, "geteuid", lambda: user)
 
 
-def test_a_folder_is_made_for_its_user_alone(folder: Path) -> None:
+def test_a_folder_is_made_for_its_user_alone(folder):
     with make(folder / "store"):
         mode = stat.S_IMODE((folder / "store").stat().st_mode)
         assert mode == 0o700
@@ -43,9 +42,7 @@ def test_a_folder_is_made_for_its_user_alone(folder: Path) -> None:
         ("foreign", "of user"),
     ],
 )
-def test_what_others_could_have_made_is_refused(
-    folder: Path, monkeypatch, kind: str | int, found: str
-) -> None:
+def test_what_others_could_have_made_is_refused(folder, monkeypatch, kind, found):
     store, target = folder / "store", folder / "target"
     if kind == "file":
         store.touch()
@@ -65,7 +62,7 @@ def test_what_others_could_have_made_is_refused(
     assert not store.is_dir() or not list(store.iterdir())
 
 
-def test_clients_go_to_no_folder_of_others(folder: Path, monkeypatch) -> None:
+def test_clients_go_to_no_folder_of_others(folder, monkeypatch):
     (folder / "link").symlink_to(folder / "store")
     with make(folder / "store"):
         client = Store.connect(folder / "link", patience_s=0.1)
@@ -91,9 +88,7 @@ def test_clients_go_to_no_folder_of_others(folder: Path, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link", "open", "foreign"])
-def test_a_name_that_is_taken_is_one_line(
-    tmp_path: Path, capsys, monkeypatch, folder: Path, kind: str
-) -> None:
+def test_a_name_that_is_taken_is_one_line(tmp_path, capsys, monkeypatch, folder, kind):
     monkeypatch.setattr(store_command, "_SHARED", folder, raising=False)
     config = tmp_path / "tables.json"
     config.write_text('{"tables": {"t": {"columns": {"x": {"dtype": "int8"}}}}}')

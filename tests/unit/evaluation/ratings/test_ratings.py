@@ -1,7 +1,5 @@
 """Ratings fitted to matches, and the records of matches."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

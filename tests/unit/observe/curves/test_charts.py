@@ -4,7 +4,6 @@ import json
 import sys
 import types
 import warnings
-from typing import Any
 
 import pytest
 
@@ -203,7 +202,7 @@ def test_a_project_without_the_package_is_refused(tmp_path, no_packages):
 
 def test_bad_settings_are_refused_by_field():
     for field, value in (("wandb", "me/go"), ("wandb_mode", "often")):
-        settings: Any = {field: value}
+        settings = {field: value}
         with pytest.raises(UsageError) as error:
             ObserveConfig(**settings)
         assert str(error.value).startswith(f"{field} (")
