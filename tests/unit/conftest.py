@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import subprocess
+import sys
 import zlib
 from pathlib import Path
 from typing import Any
@@ -60,6 +63,87 @@ def hash_player():
         return ModelPlayer(name=name, task=task, backend=backend)
 
     return make
+
+
+@pytest.fixture
+def install_page(tmp_path, monkeypatch):
+    """Returns a function that adds the module of a page to a package, by its kind.
+
+    The page has one block, and names the module's file and that a test runs it.
+    """
+    installed = []
+
+    def install(page, package, family):
+        text = (Path(__file__).parents[2] / "docs" / "tutorials" / page).read_text()
+        (block,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+        folder = f"src/{package.__name__.replace('.', '/')}"
+        (kind,) = re.findall(rf"`{folder}/(\w+)\.py`\. A test runs it", text)
+        (tmp_path / f"{kind}.py").write_text(block)
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+        installed.append((family, kind, f"{package.__name__}.{kind}"))
+        return kind
+
+    yield install
+    for family, kind, module in installed:
+        family._kinds.pop(kind)
+        del sys.modules[module]
+
+
+@pytest.fixture
+def type_in(monkeypatch):
+    """Returns a function that replaces stdin with lines, or with a fake terminal."""
+
+    def put(text):
+        stdin = io.StringIO(text) if isinstance(text, str) else text
+        monkeypatch.setattr("sys.stdin", stdin)
+
+    return put
+
+
+@pytest.fixture
+def give_cores(monkeypatch):
+    """Returns a function that makes this process see so many cores."""
+
+    def give(number):
+        monkeypatch.setattr("tengen.run.machine.available_cores", lambda: number)
+
+    return give
+
+
+@pytest.fixture
+def give_gpus(monkeypatch):
+    """Returns a function that makes torch see so many GPUs, which are the CPU.
+
+    The function returns the list of the GPUs that are opened, by name. ``rates`` has
+    the rows a second for some batch sizes; other sizes exceed the GPU's memory.
+    """
+
+    def give(number, device=None, rates=None):
+        import torch
+
+        from tests.host_device import HostDevice
+
+        opened = []
+
+        def open_gpu(word):
+            opened.append(word)
+            return (device or HostDevice)()
+
+        def rate(self, num_rows, seconds):
+            if num_rows not in rates:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return rates[num_rows]
+
+        module = "tengen.inference.device_backend"
+        monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: number)
+        monkeypatch.setattr(f"{module}.CudaDevice", open_gpu)
+        # Forgets the batch sizes that fitted the devices of earlier tests.
+        monkeypatch.setattr(f"{module}._fitting_rows", {})
+        if rates is not None:
+            monkeypatch.setattr(f"{module}.DeviceBackend.rate", rate)
+        return opened
+
+    return give
 
 
 @pytest.fixture

@@ -24,6 +24,8 @@ from tengen.models import ModelMeta
 from tengen.nets import NetConfig
 from tengen.overrides import override
 from tengen.roles import RunConfig
+from tengen.search import Level
+from tengen.store import StoreConfig
 from tests.refusals import refused
 
 
@@ -246,7 +248,9 @@ KINDS = [
     for kind in family.kinds().values()
 ]
 EVERY_CONFIG = pytest.mark.parametrize(
-    "cls", configs_in(RunConfig, ModelMeta, *KINDS), ids=lambda cls: cls.__name__
+    "cls",
+    configs_in(RunConfig, ModelMeta, StoreConfig, Level, *KINDS),
+    ids=lambda cls: cls.__name__,
 )
 
 

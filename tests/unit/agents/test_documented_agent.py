@@ -19,27 +19,14 @@ from tests.unit.agents.agent_fakes import TableNet, item
 
 pytest.importorskip("gymnasium")
 
-PAGES = Path(__file__).parents[3] / "docs" / "tutorials"
+PAGE = Path(__file__).parents[3] / "docs" / "tutorials" / "own_environment.md"
 TASK = "corridor:limited"
 
 
-def block_of(page):
-    """Returns the only Python block of a page."""
-    text = (PAGES / page).read_text()
-    (block,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
-    return str(block)
-
-
 @pytest.fixture
-def kind(tmp_path, monkeypatch):
-    """Installs the page's agent as a module, so that its kind finds it."""
-    text = (PAGES / "own_agent.md").read_text()
-    (name,) = re.findall(r"`src/tengen/agents/(\w+)\.py`\. A test runs it", text)
-    (tmp_path / f"{name}.py").write_text(block_of("own_agent.md"))
-    monkeypatch.setattr(agents, "__path__", [*agents.__path__, str(tmp_path)])
-    yield name
-    Agent._kinds.pop(name)
-    del sys.modules[f"tengen.agents.{name}"]
+def kind(install_page):
+    """Returns the kind of the page's agent."""
+    return install_page("own_agent.md", agents, Agent)
 
 
 @pytest.fixture
@@ -47,7 +34,8 @@ def corridor(tmp_path, monkeypatch):
     """Makes the environment of docs/tutorials/own_environment.md importable."""
     folder = tmp_path / "environment"
     folder.mkdir()
-    (folder / "corridor.py").write_text(block_of("own_environment.md"))
+    (block,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
+    (folder / "corridor.py").write_text(block)
     monkeypatch.syspath_prepend(str(folder))
     games.allow(TASK)
     yield TASK

@@ -9,8 +9,6 @@ import torch
 
 from tengen.actors import play_generation
 from tengen.cli.bench import selfplay
-from tengen.inference import device_backend
-from tengen.inference.device_backend import DeviceBackend
 from tests.host_device import HostDevice
 
 RATES = {128: 900.0, 256: 1000.0}
@@ -25,22 +23,12 @@ class Slow(HostDevice):
 
 
 @pytest.fixture(autouse=True)
-def cpu_as_gpu(monkeypatch):
-    def rate(self, num_rows, seconds):
-        if num_rows not in RATES:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return RATES[num_rows]
-
-    monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: 2)
-    monkeypatch.setattr(
-        "tengen.inference.device_backend.CudaDevice", lambda word: Slow()
-    )
-    monkeypatch.setattr(DeviceBackend, "rate", rate)
+def cpu_as_gpu(give_gpus):
+    give_gpus(2, Slow, RATES)
     cores = os.sched_getaffinity(0)
     torch.set_num_threads(1)  # as a TorchRunner leaves its thread, for good
     yield
     os.sched_setaffinity(0, cores)  # a bench pins its process
-    device_backend._fitting_rows.clear()
 
 
 def test_the_share_is_of_what_the_devices_compute_alone(monkeypatch):

@@ -24,6 +24,8 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
         ("search --simulations x", "argument --simulations: invalid int value: 'x'"),
         ("search --game chess", "must be tictactoe, connect4, gomoku/5"),
         ("search --policy best", "argument --policy: invalid choice: 'best'"),
+        ("search --threads 2 --policy gumbel", "policy (gumbel) must be puct"),
+        ("search --net big", "net (big) must be"),
         ("selfplay --cores 0", f"cores (0) must be 1 to {available_cores()}; leave"),
         ("selfplay --cores -1", f"cores (-1) must be 1 to {available_cores()}; leave"),
         ("selfplay --cores 99999", "cores (99999) must be 1 to"),
@@ -85,12 +87,6 @@ def test_refused_with_one_line(capsys, words, message):
     err = capsys.readouterr().err
     assert message in err
     assert err.count("\n") == 1
-
-
-def test_a_net_is_refused_before_anything_is_made(capsys, monkeypatch):
-    monkeypatch.setattr(selfplay, "_Bench", None)
-    assert cli.main(["bench", "selfplay", "--net", "6y96"]) == 2
-    assert "net (6y96) must be BLOCKSxCHANNELS; " in capsys.readouterr().err
 
 
 def test_a_game_in_python_is_measured_as_one_process_plays_it(capsys, monkeypatch):
@@ -166,8 +162,8 @@ def test_a_batch_has_two_parts_unless_it_is_too_small(made, capsys, batch, num_s
     assert device == "cpu"
 
 
-def test_steps_are_made_on_the_device_that_is_named(made, monkeypatch, capsys):
-    monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: 2)
+def test_steps_are_made_on_the_device_that_is_named(made, give_gpus, capsys):
+    give_gpus(2)
     words = f"{WORDS} --games 1 --seconds 0.1 --batch 16 --shards 1 --device cuda:1"
     assert cli.main(words.split()) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["device"] == "cuda:1"

@@ -1,18 +1,14 @@
 """The script that draws curves of several seeds and tables of their means."""
 
-import importlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-SCRIPTS = Path(__file__).parents[3] / "benchmarks" / "learning"
-
 
 @pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    return importlib.import_module("curves")
+def script(load_script):
+    return load_script("learning/curves")
 
 
 def curve_file(path, *rows):

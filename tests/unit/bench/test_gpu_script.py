@@ -1,27 +1,19 @@
 """The script of a machine with a GPU survives what fails on it."""
 
 import argparse
-import importlib.util
 import json
 import sys
 import time
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.refusals import refused
 
-SCRIPT = Path(__file__).parents[3] / "benchmarks" / "gpu" / "gpu.py"
-
 
 @pytest.fixture
-def script():
-    spec = importlib.util.spec_from_file_location("gpu_script", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def script(load_script):
+    return load_script("gpu/gpu")
 
 
 def made(script, folder, seconds=100.0):
@@ -71,11 +63,10 @@ def test_a_difference_that_is_found_is_a_failure(script, tmp_path):
     ("broken", "num_stages"),
     [(None, 11), ("environment", 1), ("build", 2), ("train", 11)],
 )
-def test_the_exit_code_is_0_where_all_is_well(
-    script, monkeypatch, capsys, broken, num_stages
-):
+def test_the_exit_code_is_0_where_all_is_well(script, capsys, broken, num_stages):
     # As where Atari is installed.
-    monkeypatch.setattr(script.importlib.util, "find_spec", lambda name: name)
+    found = SimpleNamespace(find_spec=lambda name: name)
+    script.importlib = SimpleNamespace(util=found)
     stages_of = ("environment", "build", "check", "share", "train")
     for name in (*stages_of, "learner", "environments"):
 
@@ -84,7 +75,7 @@ def test_the_exit_code_is_0_where_all_is_well(
                 raise script.StageError("no driver")
             return {"share_of_backend": 0.95}
 
-        monkeypatch.setattr(script.Bench, name, stage)
+        setattr(script.Bench, name, stage)
     assert script.main([]) == (0 if broken is None else 1)
     *stages, summary = map(json.loads, capsys.readouterr().out.splitlines())
     assert all(line["ok"] is (line["stage"] != broken) for line in stages)

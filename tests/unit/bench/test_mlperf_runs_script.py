@@ -2,7 +2,6 @@
 
 import csv
 import fcntl
-import importlib
 import json
 import signal
 import subprocess
@@ -70,14 +69,12 @@ def becomes_free(path):
 
 
 @pytest.fixture
-def script(monkeypatch, tmp_path):
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    found = importlib.import_module("mlperf_runs")
+def script(load_script, monkeypatch, tmp_path):
+    found = load_script("learning/mlperf_runs")
     stub = tmp_path / "stub.py"
     stub.write_text(STUB)
-    monkeypatch.setattr(found, "TENGEN", [sys.executable, str(stub)])
-    monkeypatch.setattr(found, "LOOK_S", 0.01)
-    monkeypatch.setattr(found, "KILL_AFTER_S", 0.0)
+    found.TENGEN = [sys.executable, str(stub)]
+    found.LOOK_S, found.KILL_AFTER_S = 0.01, 0.0
     monkeypatch.setenv("STUB", "pass")
     return found
 

@@ -59,14 +59,25 @@ def clock(monkeypatch):
 
 
 @pytest.fixture
-def sample(clock, monkeypatch):
+def serve(monkeypatch):
+    """Returns a function that makes clients connect to a given store."""
+
+    def put(store):
+        connected = SimpleNamespace(connect=lambda address: store)
+        monkeypatch.setattr(store_clients, "Store", connected)
+
+    return put
+
+
+@pytest.fixture
+def sample(clock, serve):
     """Runs a sampler of batches whose n-th draw takes ``draw_s(n)`` seconds."""
 
-    def run(draw_s, **options):
+    def run(draw_s, kind=np.ndarray, **options):
         count = 0
         columns = {
-            "data": np.ones((4, 1016), np.uint8),
-            "number": np.ones(4, np.int64),
+            "data": np.ones((4, 1016), np.uint8).view(kind),
+            "number": np.ones(4, np.int64).view(kind),
         }
 
         def draw():
@@ -78,10 +89,7 @@ def sample(clock, monkeypatch):
         table = SimpleNamespace(
             sampler=lambda *args, **options: SimpleNamespace(sample=draw)
         )
-        store = SimpleNamespace(table=lambda name: table)
-        monkeypatch.setattr(
-            store_clients, "Store", SimpleNamespace(connect=lambda address: store)
-        )
+        serve(SimpleNamespace(table=lambda name: table))
         pipe = Pipe()
         options = {"warm_s": 0.0, "seconds": 10.0, "rate": 4 * 50.0, **options}
         run_sampler(pipe, Client(SMALL, "", batch_size=4, **options))
@@ -114,12 +122,7 @@ def test_a_call_that_was_due_and_never_made_counts_too(sample):
 def test_an_unpaced_call_is_timed_from_when_it_is_made(sample):
     result = sample(lambda count: 0.5 + (count == 3), rate=None)
     assert latencies([result]) == pytest.approx(
-        {
-            "p50_ms": 500,
-            "p99_ms": 1330,
-            "max_ms": 1500,
-            "service_p99_ms": 1330,
-        },
+        {"p50_ms": 500, "p99_ms": 1330, "max_ms": 1500, "service_p99_ms": 1330},
         abs=20,
     )
 
@@ -133,23 +136,18 @@ def test_latencies_are_of_all_results():
     assert latencies(results)["p99_ms"] == pytest.approx(9)
 
 
-def test_every_byte_of_a_batch_is_read_and_no_latency_has_it(
-    sample, clock, monkeypatch
-):
+def test_every_byte_of_a_batch_is_read_and_no_latency_has_it(sample, clock):
     read = []
 
     class Slow(np.ndarray):
-        """Takes a second to be summed up."""
+        """An array whose sum takes half a second."""
 
         def sum(self, *args, **options):
             clock.work(0.5)
             read.append(self.nbytes)
             return super().sum(*args, **options)
 
-    monkeypatch.setattr(
-        np, "ones", lambda *args: np.full(*args[:1], 1, args[1]).view(Slow)
-    )
-    result = sample(lambda count: 0.001, rate=None)
+    result = sample(lambda count: 0.001, Slow, rate=None)
     num_batches = result["items"] // SMALL.batch_size
     assert sum(read) == result["read_bytes"] == num_batches * 4 * 1024
     assert latencies([result])["max_ms"] == pytest.approx(1)
@@ -183,7 +181,7 @@ def test_plain_copies_read_their_batches_too(clock, monkeypatch):
     assert pipe.result["read_bytes"] == pipe.result["items"] * SMALL.item_bytes > 0
 
 
-def test_a_writer_reads_nothing(clock, monkeypatch):
+def test_a_writer_reads_nothing(clock, serve):
     class Writer:
         def __enter__(self):
             return self
@@ -200,10 +198,7 @@ def test_a_writer_reads_nothing(clock, monkeypatch):
         def flush(self):
             clock.work(1.0)
 
-    store = SimpleNamespace(writer=lambda *args, **options: Writer())
-    monkeypatch.setattr(
-        store_clients, "Store", SimpleNamespace(connect=lambda address: store)
-    )
+    serve(SimpleNamespace(writer=lambda *args, **options: Writer()))
     pipe = Pipe()
     run_writer(pipe, Client(SMALL, "", 0.0, 1.0, None, 4))
     assert pipe.result["read_bytes"] == 0

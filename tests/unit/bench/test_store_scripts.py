@@ -1,10 +1,8 @@
 """The scripts that measure the store beside others, and the worth of a table's size."""
 
-import importlib
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,15 +10,12 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("gymnasium")
 
-SCRIPTS = Path(__file__).parents[3] / "benchmarks" / "store"
 BUSY = "import time\nwhile time.process_time() < 0.5: pass"
 
 
 @pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(str(SCRIPTS / "store_peers"))
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    return importlib.import_module
+def script(load_script):
+    return lambda name: load_script(f"store/store_peers/{name}")
 
 
 def test_cpu_seconds_count_what_children_used(script):

@@ -1,6 +1,5 @@
 """The files of ``game new`` and ``env new`` work, and so do the commands they name."""
 
-import io
 import json
 import shlex
 import subprocess
@@ -39,14 +38,14 @@ def written(tmp_path, capsys, *words):
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
+def run(monkeypatch, type_in, capsys):
     """Returns a function that runs a command line and returns its output."""
 
     def run_tengen(command, cwd):
         program, *words = shlex.split(command)
         assert program == "tengen"
         monkeypatch.chdir(cwd)
-        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        type_in("")
         before = [*sys.path]
         code = cli.main(words)
         sys.path[:] = before

@@ -9,7 +9,6 @@ import torch
 from tengen import _core
 from tengen.errors import RunError, UsageError
 from tengen.inference import InferenceConfig, LaneBackend, RowLayout, choose
-from tengen.inference import device_backend as module
 from tengen.inference.device import bucket_for, bucket_sizes, unpack_rows
 from tengen.inference.device_backend import DeviceBackend
 from tengen.inference.torch_backend import TorchBackend, load_head
@@ -23,10 +22,9 @@ DENSE = RowLayout((4, 5, 5), is_packed=False)
 
 
 @pytest.fixture(autouse=True)
-def fresh_memory():
-    module._fitting_rows.clear()
-    yield
-    module._fitting_rows.clear()
+def no_gpu(give_gpus):
+    """Also forgets what fitted the devices of other tests."""
+    give_gpus(0)
 
 
 class TryingDevice(HostDevice):
@@ -198,20 +196,11 @@ def test_lanes_have_at_most_the_rows_of_the_backend(model):
 
 
 @pytest.fixture
-def on_host(monkeypatch):
+def on_host(give_gpus):
     """Chooses on a GPU that is the CPU, whose rates by rows are given."""
 
     def choose_on(model, rates, **config):
-        def rate(self, num_rows, seconds):
-            if num_rows not in rates:
-                raise torch.OutOfMemoryError("CUDA out of memory")
-            return rates[num_rows]
-
-        monkeypatch.setattr(DeviceBackend, "rate", rate)
-        monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: 1)
-        monkeypatch.setattr(
-            "tengen.inference.device_backend.CudaDevice", lambda word: HostDevice()
-        )
+        give_gpus(1, rates=rates)
         rows = np.zeros((1, 4, 5, 5), np.float32)
         return choose(model, InferenceConfig(**config), {"planes": rows}, 2)
 
@@ -251,10 +240,10 @@ def test_what_the_user_says_of_a_gpu_is_kept(model, on_host):
     "asked", [{"backend": "openvino", "precision": "fp32"}, {"precision": "int8"}]
 )
 def test_who_asks_for_what_openvino_alone_has_asks_for_the_cpu(
-    model, planes, monkeypatch, asked
+    model, planes, give_gpus, asked
 ):
     pytest.importorskip("openvino")
-    monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: 1)
+    give_gpus(1)
     choice = choose(model, InferenceConfig(**asked), {"planes": planes}, 1)
     assert (choice.config.devices, choice.config.backend) == ("cpu", "openvino")
 

@@ -291,7 +291,6 @@ def test_a_run_without_a_program_that_answers_is_not_begun(tmp_path, capsys):
 def test_bad_settings_are_refused():
     for name, value in {
         "num_games": 3,
-        "win_rate": 0.0,
         "chunk_games": 5,
         "confirming_games": 1,
         "num_simulations": 0,

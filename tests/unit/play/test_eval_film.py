@@ -1,7 +1,7 @@
 """``tengen eval --video``: films, an unchanged score, and the errors."""
 
 import json
-from typing import Any
+import sys
 
 import pytest
 
@@ -11,14 +11,14 @@ from tengen.evaluation.episodes.film_formats import Gif
 pytest.importorskip("gymnasium")
 pytest.importorskip("PIL")
 
-Report = dict[str, Any]
 MODULE = "tests.environments"
 
 
 @pytest.fixture(autouse=True)
 def gif(monkeypatch):
-    """Makes all machines write GIFs."""
-    monkeypatch.setattr("tengen.evaluation.episodes.film.choose_format", Gif)
+    """Hides ffmpeg, so that all machines write GIFs."""
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    monkeypatch.setenv("PATH", "")
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import numpy as np
 from store_games import num_rows, random_game, write_generation
 
-from tengen.errors import UsageError
 from tengen.experience import (
     GameWindow,
     SamplesPerInsertConfig,
@@ -12,7 +11,6 @@ from tengen.experience import (
 )
 from tengen.experience.games.segment import GAME_COLUMNS
 from tengen.experience.rows.derived_rows import is_validation, select_games
-from tests.refusals import refused
 
 
 def test_the_hash_is_splitmix64():
@@ -102,5 +100,3 @@ def test_a_window_without_such_games_has_none(tmp_path):
     window = GameWindow("tictactoe", tmp_path, WindowConfig(min_rows=1), 0)
     window.refresh()
     assert window.validation(4) is None
-    with refused(UsageError, "validation_share (0.9)"):
-        WindowConfig(validation_share=0.9)
