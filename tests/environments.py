@@ -252,18 +252,6 @@ class InMainThread(Plain):
         return super().step(action)
 
 
-class Sleeping(Plain):
-    """Sleeps for ``seconds`` in each step."""
-
-    def __init__(self, seconds: float = 0.01) -> None:
-        super().__init__()
-        self.seconds = seconds
-
-    def step(self, action: Any) -> Answer:
-        time.sleep(self.seconds)
-        return super().step(action)
-
-
 class Raising(Plain):
     """Raises in all steps from step ``at`` on, counted from 1 since construction."""
 

@@ -25,8 +25,7 @@ def sealed_counts(out):
 
 
 def reported(output):
-    report = json.loads(output.splitlines()[-1])
-    return report
+    return json.loads(output.splitlines()[-1])
 
 
 TICKS_S = 0.2

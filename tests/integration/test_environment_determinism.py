@@ -23,7 +23,6 @@ def newest(out):
     found = []
     for folder in (run.models, run.checkpoints):
         number = folder.latest()
-        assert number is not None
         assert number > 0
         (path,) = folder.entry(number).glob("*.safetensors")
         found.append(path.read_bytes())

@@ -13,7 +13,7 @@ from tengen.agents import NetStage
 from tengen.experience import StepTable
 from tengen.experience.rows.shuffled_files import read_turn
 from tengen.learners.checkpoint import read_model
-from tengen.nets import ResNetConfig, parse_net
+from tengen.nets import parse_net
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import (
@@ -38,7 +38,6 @@ def make_run(path, config):
 
 
 def counts(report):
-    assert report is not None
     return {name: value for name, value in report.items() if name not in CLOCKS}
 
 
@@ -134,7 +133,6 @@ class Unrolls:
 
     def arrive(self, turn, context):
         steps = open_experience(self.config, self.run, context)
-        assert isinstance(steps, StepTable)
         if steps not in self._writers:
             self._writers[steps] = steps.writer("actor-0", 1)
         rng = np.random.default_rng(turn)
@@ -292,7 +290,6 @@ def test_a_shuffle_that_was_stopped_goes_on(tmp_path):
             assert run.run.shuffled.numbers() == []
             context.stop.clear()
         report = shuffle.turn()
-        assert report is not None
         drawn.append((report["turn"], report["num_samples"], report["num_new"]))
         shuffle.close()
     assert drawn[0] == drawn[1]
@@ -324,9 +321,7 @@ def test_a_grown_network_warms_up_again_and_its_steps_go_on(tmp_path):
 
 def num_channels(run):
     number = run.run.checkpoints.latest()
-    assert number is not None
     net = read_model(run.run.checkpoints.entry(number)).net
-    assert isinstance(net, ResNetConfig)
     return net.num_channels
 
 

@@ -28,8 +28,7 @@ def tengen(cwd, *words):
 
 def report_of(done):
     assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout.splitlines()[-1])
-    return report
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.mark.slow

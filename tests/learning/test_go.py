@@ -41,7 +41,6 @@ def forecast_errors(run, games):
             end = _core.GoPosition(GAME, moves)
             seen = moves[: len(moves) // 2]
             forecast = player.forecast(seen)
-            assert forecast is not None
             sign = 1 if len(seen) % 2 == 0 else -1
             score_errors.append(forecast.score_to_play - sign * end.score())
             owner_errors.append(forecast.ownership_to_play - sign * end.area())

@@ -52,5 +52,4 @@ def test_ppo_learns_from_what_older_policies_did(tmp_path, monkeypatch):
         role.close()
     assert max(lags) == MAX_LAG
     assert 0.3 < sum(too_old) / len(too_old) < 0.6
-    assert mean_return is not None
     assert mean_return >= 195.0, f"{mean_return} after {num_frames} frames"

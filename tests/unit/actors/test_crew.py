@@ -126,7 +126,6 @@ def play(folder, game, backend, num_threads, on_progress=None, **config):
         finally:
             segment.close()
         path = writer.seal(1)
-    assert path is not None
     return report, path.read_bytes()
 
 

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from scripted import CountingRunner, ScriptedPolicy, Written, make_port
+from scripted import CountingRunner, ScriptedPolicy, make_port
 
 from tengen.actors import EnvironmentActorConfig, EnvironmentStats, Slots
 from tengen.envs import ActionSpec
@@ -326,7 +326,6 @@ def test_answers_that_are_not_finite_are_refused(name, value):
 
 def test_written_blocks_have_a_piece_of_memory_for_each_copy():
     port, written, _ = make_port([(3,), (4,)])
-    assert isinstance(written, Written)
     turn(port)
     assert all(column[1].flags.c_contiguous for column in written.blocks[0].values())
 

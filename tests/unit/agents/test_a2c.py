@@ -37,7 +37,6 @@ def test_the_loss_of_a_worked_unroll_of_two_episodes():
     )
     found.loss.backward()
     policy = net.tables["policy"].grad
-    assert policy is not None
     reached = policy.abs().sum(1).numpy() > 0
     np.testing.assert_array_equal(reached.nonzero()[0], LIVE)
     # The advantages are positive, so gradient descent raises these actions' logits.

@@ -144,5 +144,4 @@ def test_every_auxiliary_weight_is_taught(max_score):
     assert len(names) == (14 if max_score else 6)
     for name in names:
         gradient = heads[name].grad
-        assert gradient is not None, name
         assert gradient.abs().sum() > 0, name

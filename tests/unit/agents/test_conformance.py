@@ -177,7 +177,6 @@ def test_a_role_of_games_is_refused(kind):
 def test_acting_needs_what_is_asked_for_and_stores_what_is_said(kind):
     config = config_of(kind)
     agent = config.agent
-    assert isinstance(agent, EnvironmentAgent)
     actions = envs.env_spec(ENVIRONMENT).actions
     rng = np.random.default_rng(0)
     outputs = {

@@ -82,11 +82,9 @@ def test_it_learns_to_walk_to_the_end(kind, corridor, tmp_path):
     while num_frames < 12_000:
         for name in names:
             report = roles[name].turn()
-        assert report is not None
         num_frames += report["num_rows"]
     for role in roles.values():
         role.close()
     # The best possible mean is 0.8; random actions reach about -0.7. Four seeds reached
     # 0.77 to 0.81 after 10,000 frames.
-    assert report is not None
     assert report["mean_return"] > 0.6

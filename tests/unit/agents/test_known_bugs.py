@@ -14,7 +14,6 @@ import pytest
 from tengen.actors import EnvironmentActorConfig
 from tengen.agents import Agent, EnvironmentAgent
 from tengen.agents.r2d2 import R2d2
-from tengen.experience import ReplayConfig
 from tengen.inference import drive
 from tengen.recipes import make_config
 from tengen.tensors import TensorSpec
@@ -78,10 +77,8 @@ def test_no_agent_lets_actors_run_ahead_for_ever(kind):
     pytest.importorskip("gymnasium")
     config = make_config("CartPole-v1", kind, None)
     agent = config.agent
-    assert isinstance(agent, EnvironmentAgent)
     store = agent.table_config(config.store, config.learner, 1)
     bound = store.limits.max_cursor
-    assert bound is not None
     assert bound <= 100 * config.learner.batch_size * max(1.0, store.samples_per_item)
 
 
@@ -91,8 +88,6 @@ def test_an_agent_of_a_queue_learns_from_nothing_of_long_ago(kind):
     pytest.importorskip("gymnasium")
     config = make_config("CartPole-v1", kind, None)
     agent, store = config.agent, config.store
-    assert isinstance(agent, EnvironmentAgent)
-    assert isinstance(store, ReplayConfig)
     net = config.net.build(agent.signature(config.task))
     bound = agent.make_update(config.task, net, config.store).max_lag
     if not store.is_queue:

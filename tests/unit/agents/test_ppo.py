@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from tengen.agents.ppo import Ppo, PpoUpdate
 from tengen.agents.unrolls import unroll
@@ -19,8 +18,6 @@ from tests.unit.agents.agent_fakes import LeakyNet, TableNet, item, items_of
 from tests.unit.losses.episodes import random_rows
 
 DISCOUNT, TRACE_LAMBDA = 0.9, 0.7
-
-Tensors = dict[str, Tensor]
 
 
 def update_of(**settings):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from tengen.agents.r2d2 import R2d2, R2d2Update
 from tengen.errors import UsageError
@@ -16,8 +15,6 @@ PRIORITIZED = ReplayConfig(sampler="prioritized", max_items=10, importance_expon
 LEAST = 1e-6
 # Steps of burn-in before the learned sequence, and steps of the n-step returns.
 BURN_IN, NUM_STEPS = 7, 3
-
-Tensors = dict[str, Tensor]
 
 
 def nets_of(rows, seed):
@@ -118,7 +115,6 @@ def test_loss_and_priorities_are_the_slow_reference_s(seed):
     )
     sizes = np.abs(errors)
     priorities = 0.7 * np.nanmax(sizes, 0) + 0.3 * np.nanmean(sizes, 0)
-    assert found.priorities is not None
     np.testing.assert_allclose(
         found.priorities.detach().numpy(), priorities + LEAST, rtol=1e-3
     )
@@ -189,7 +185,6 @@ def test_a_target_is_of_the_next_step_and_not_of_its_own():
     assert np.sqrt(x + 1) - 1 + x == pytest.approx(8)
     y = 1 + 0.5 * x
     found = update.loss(net, columns)
-    assert found.priorities is not None
     assert found.priorities.item() == pytest.approx(
         abs(np.sqrt(y + 1) - 1 + y - 5), rel=1e-4
     )
@@ -204,8 +199,6 @@ def test_priorities_are_of_learned_transitions_alone():
     changed["reward"][:, :BURN_IN] = 1e6
     changed["reward"][columns["is_reset"].bool()] = 1e6
     after = update_of(net, target).loss(net, changed).priorities
-    assert before is not None
-    assert after is not None
     assert torch.equal(before, after)
 
 

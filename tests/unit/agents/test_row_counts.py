@@ -10,7 +10,6 @@ import torch
 
 from tengen import envs
 from tengen.actors import step_tensors
-from tengen.agents import EnvironmentAgent
 from tengen.agents.unrolls import unroll_of_all
 from tengen.games import allow
 from tengen.learners import Learner
@@ -57,7 +56,6 @@ def test_a_row_counts_once(kind, num_shards):
     settings = ("net.standardizes=true", f"learner.num_shards={num_shards}")
     config = override(make_config(TASK, kind, None), settings)
     agent = config.agent
-    assert isinstance(agent, EnvironmentAgent)
     signature = config.signature
     num_steps = agent.layout(signature.state).num_steps
     net = config.net.build(signature)

@@ -15,7 +15,6 @@ from tengen.cli.bench.store_clients import (
     run_writer,
 )
 from tengen.cli.bench.store_workloads import VARIANTS, Workload
-from tengen.experience import ReplayConfig
 from tengen.recipes import make_config
 from tengen.run import RunDirectory
 from tengen.store import Store, StoreConfig
@@ -249,7 +248,6 @@ def test_it_has_the_defaults_of_its_run(name, tmp_path):
     workload = VARIANTS[name]
     config = make_config(*RUNS[name], None)
     agent = EnvironmentAgent.of(config.agent, "learn")
-    assert isinstance(config.store, ReplayConfig)
     table = config.family.plan_table(RunDirectory(tmp_path / "run")).table
     layout = agent.layout(config.signature.state)
     assert workload.step_bytes == table.step_bytes

@@ -281,7 +281,6 @@ UNITS = {"m": Decimal("0.001"), "": 1, "Gi": 2**30, "Mi": 2**20, "Ti": 2**40}
 
 def amount(quantity):
     match = re.fullmatch(r"(\d+)(m|Mi|Gi|Ti|)", str(quantity))
-    assert match is not None, quantity
     return int(match[1]) * Decimal(UNITS[match[2]])
 
 

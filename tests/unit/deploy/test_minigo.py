@@ -67,7 +67,6 @@ def test_one_host_shares_its_gpus_out_as_the_page_says(num_gpus, num_learners):
         if f"mpirun -n {num_ranks} --bind" in one.where and "go/19" in one.words
     )
     config = config_of(typed.words)
-    assert config is not None
     table = placed(config, ["first"] * int(num_ranks), 16 * num_gpus, num_gpus)
     owned = [one.devices for one in table if one.worker.name.startswith("learn")]
     owned += [one.devices for one in table if one.worker.given_as == "selfplay"]

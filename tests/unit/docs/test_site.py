@@ -75,7 +75,6 @@ def check_pages(site):
     """Checks that the site has each page of docs/ and loads no external resource."""
     for page in PAGES:
         place = links.page_of(name_of(page))
-        assert place is not None
         shown = site / place.replace("README.md", "index.md")
         assert shown.with_suffix(".html").exists(), place
     for shown in site.rglob("*.html"):

@@ -45,8 +45,7 @@ def report_of(cwd, name):
     words = [sys.executable, "-P", "-m", "tengen", *shlex.split(line)[1:], "--json"]
     done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout.splitlines()[-1])
-    return report
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def test_it_steps_as_the_page_says(folder, monkeypatch):

@@ -26,7 +26,6 @@ def after(task, *moves):
 )
 def test_a_native_games_text_is_read(task, moves, row, cells, below):
     board = read_board(after(task, *moves))
-    assert board is not None
     game = games.make(task)
     assert (len(board.rows), board.width) == (game.height, game.width)
     assert board.rows[row] == cells
@@ -37,7 +36,6 @@ def test_a_native_games_text_is_read(task, moves, row, cells, below):
 
 def test_rows_that_are_shifted_stay_so():
     board = read_board("X . .\n . O .\n  . . .")
-    assert board is not None
     assert [row[0] for row in board.places] == [0, 0.5, 1]
 
 
@@ -98,7 +96,6 @@ def test_heat_is_where_the_action_is():
     assert group.findtext(f"{SVG}text") == "25"
     columns = drawn("connect4", heats={6: Heat(0.5, "6"), 9: Heat(0.5, "none")})
     (rect,) = (group.find(f"{SVG}rect") for group in columns.iter(f"{SVG}g"))
-    assert rect is not None
     assert (rect.get("x"), rect.get("y")) == ("188", "8")
 
 

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-
-from tengen.learners import Learner
-
-MakeLearner: TypeAlias = Callable[..., Learner]
 
 SIDE = 5
 NUM_PLANES = 3

@@ -50,7 +50,6 @@ def test_a_ratio_beyond_float32_gives_finite_losses(advantage):
     loss = clipped_surrogate_loss(log_prob, behaviour, advantages, 0.2)
     loss.sum().backward()
     assert loss.isfinite().all()
-    assert log_prob.grad is not None
     assert log_prob.grad.isfinite().all()
     assert approximate_kl(log_prob, behaviour).isfinite().all()
 
@@ -63,7 +62,6 @@ def test_the_value_loss_is_that_of_the_farther_value():
     loss = clipped_value_loss(v, behaviour, returns, 0.5)
     assert loss.tolist() == [[3.125, 4.5, 3.78125]]
     loss.sum().backward()
-    assert v.grad is not None
     assert v.grad.tolist() == [[0.0, 3.0, -2.75]]
     plain = clipped_value_loss(v, behaviour, returns, None)
     assert plain.tolist() == [[0.5, 4.5, 3.78125]]

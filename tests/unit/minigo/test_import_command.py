@@ -23,8 +23,7 @@ def run(capsys, *words):
 def report(capsys, *words):
     code, out, _ = run(capsys, *words, "--json")
     assert code == 0
-    found = json.loads(out.splitlines()[-1])
-    return found
+    return json.loads(out.splitlines()[-1])
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,9 @@ import shutil
 import tracemalloc
 import zipfile
 import zlib
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tengen import _core
 from tengen.errors import RunError, UsageError
@@ -22,7 +20,6 @@ from tests.refusals import refused
 from tests.unit.minigo.golden import GAME, GOLDEN, TASK, expected, flipped, refusal
 
 SELFPLAY = GOLDEN / "selfplay"
-Array = NDArray[Any]
 
 
 def imported(folder):

@@ -350,7 +350,7 @@ def test_a_part_that_a_result_overtook_is_dropped(run):
         return report
 
     role.change = overtaken
-    assert (role.turn() or {})["part"] == 0
+    assert role.turn()["part"] == 0
     in_the_way.unlink()
     assert role.turn() is None
 

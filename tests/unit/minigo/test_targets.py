@@ -92,7 +92,7 @@ def test_models_are_played_in_order_until_one_passes(files):
     assert result.passed == 3
     assert result.passed_after_s == 1180.0 - 1030.0
     assert result.num_models == 3
-    assert (result.confirmation or {})["win_rate"] == 0.45
+    assert result.confirmation["win_rate"] == 0.45
 
 
 def test_a_model_that_was_played_ahead_does_not_pass_before_those_between(files):
@@ -138,7 +138,6 @@ def test_the_smoothed_crossing_is_that_of_the_curve_behind_the_games():
     true = [1 / (1 + math.exp(-0.4 * (model - 12.5))) for model in range(1, 20)]
     exact = [record(m, round(10_000 * p), 10_000) for m, p in enumerate(true, 1)]
     crossing = smoothed_crossing(exact, 0.5)
-    assert crossing is not None
     assert abs(crossing - (1000 + 60 * 12.5)) < 2.0
     # With noisy matches its error is lower than that of the first model that passes.
     rng = np.random.default_rng(3)
@@ -148,7 +147,6 @@ def test_the_smoothed_crossing_is_that_of_the_curve_behind_the_games():
         first = next(one for one in noisy if one.win_rate >= 0.5)
         seen = noisy[: first.model]
         found = smoothed_crossing(seen, 0.5)
-        assert found is not None
         errors["smoothed"].append(found - 1750)
         errors["first"].append(first.made_at - 1750)
     spread = {name: np.std(values) for name, values in errors.items()}
@@ -169,7 +167,6 @@ def test_the_smoothed_crossing_of_a_steep_rise_is_the_likeliest():
         for odds in [rise * (made - crossing)]
     )[1]
     found = smoothed_crossing(records, 0.5)
-    assert found is not None
     assert abs(found - best) < (made[-1] - made[0]) / 400
 
 

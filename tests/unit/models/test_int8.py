@@ -46,8 +46,7 @@ INT8 = InferenceConfig(backend="openvino", precision="int8", batch_shape="dynami
 
 @pytest.fixture
 def weights(random_weights):
-    found = random_weights(FEATURES, CONFIG, 3)
-    return found
+    return random_weights(FEATURES, CONFIG, 3)
 
 
 @pytest.fixture

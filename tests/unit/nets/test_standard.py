@@ -224,7 +224,6 @@ def test_what_inference_saw_has_gradients_afterwards():
         standard(rows(2))
     few = rows(3).requires_grad_()
     standard(few).sum().backward()
-    assert few.grad is not None
     assert few.grad.abs().sum() > 0
 
 

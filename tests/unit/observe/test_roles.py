@@ -210,7 +210,6 @@ def begin(at_s):
 )
 def test_the_share_of_learning_decides(events, share, words):
     text = ratio(told(events), CONFIG, NOW_S, PLAYED)
-    assert text is not None
     assert text.startswith(
         f"the learner is busy {share} of the time, each row was used 3.0 times of 4: "
     )

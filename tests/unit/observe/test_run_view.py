@@ -72,11 +72,9 @@ def test_a_process_is_where_it_began_last(tmp_path):
     log.lost("node 2 is gone")
     log.close()
     found = read_hosts(run)
-    assert found is not None
     assert found.places == (place("learn", "c"), place("actor-0", "b"))
     assert (found.process, found.lost) == ("7 on head", ("node 2 is gone",))
     # The next call begins anew.
     HostsLog(run, "next", "8 on head", ()).close()
     found = read_hosts(run)
-    assert found is not None
     assert (found.call, found.places) == ("next", ())

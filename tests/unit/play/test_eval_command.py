@@ -19,8 +19,7 @@ def evaluate(capsys):
         captured = capsys.readouterr()
         assert captured.err == ""
         (line,) = captured.out.splitlines()
-        report = json.loads(line)
-        return report
+        return json.loads(line)
 
     return run
 

@@ -25,8 +25,7 @@ def gif(monkeypatch):
 def evaluate(capsys):
     def run(*words):
         assert cli.main(["eval", *map(str, words), "--json"]) == 0
-        report = json.loads(capsys.readouterr().out)
-        return report
+        return json.loads(capsys.readouterr().out)
 
     return run
 

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import socket
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,7 +20,6 @@ from tengen.roles import RunConfig
 from tests.integration.test_environment_roles import free_port
 
 CERTIFICATE = Path(__file__).parents[1] / "store" / "tls_certificate.pem"
-Refused = Callable[..., str]
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import pytest
 from tengen import cli
 from tengen.errors import UsageError
 from tengen.minigo.history import run_open_because
-from tengen.nets import ResNetConfig
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.recipes.call import check_typed_cluster
@@ -158,7 +157,6 @@ def test_a_run_for_roles_by_themselves_has_the_network_that_it_would_grow_to(tmp
     assert made["all"].agent.stages == stages[2:]
     largest = stages[1].net
     net = made["all"].net
-    assert isinstance(net, ResNetConfig)
     assert (net.num_blocks, net.num_channels) == (
         largest.num_blocks,
         largest.num_channels,

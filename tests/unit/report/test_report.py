@@ -6,9 +6,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,7 +20,6 @@ from tests.unit.observe.curves.curve_events import learned, make_run
 from tests.unit.report.conftest import LOST, WON, keep_games, put_events
 from tests.unit.serve.chromium import Chromium, find_chromium
 
-PageOf = Callable[[Path], Any]
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import itertools
 import json
@@ -13,7 +12,6 @@ import subprocess
 import tempfile
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
@@ -228,7 +226,3 @@ class Page:
             fields["text"] = "\r"
         self.call("Input.dispatchKeyEvent", type="keyDown", **fields)
         self.call("Input.dispatchKeyEvent", type="keyUp", **fields)
-
-    def screenshot(self, path: Path | str, whole: bool = False) -> None:
-        picture = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
-        Path(path).write_bytes(base64.b64decode(picture["data"]))

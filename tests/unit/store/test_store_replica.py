@@ -240,7 +240,6 @@ def test_a_full_disk_is_told(tmp_path):
             stdout=subprocess.PIPE,
             text=True,
         ) as process:
-            assert process.stdout is not None
             line = process.stdout.readline()
             process.kill()
     assert line.startswith("tengen: folder (")

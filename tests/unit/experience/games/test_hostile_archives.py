@@ -32,7 +32,6 @@ def segment(tmp_path_factory):
             games.sink.put(random_game(GAME, index))
         games.close()
         path = writer.seal(0)
-    assert path is not None
     return path.read_bytes()
 
 

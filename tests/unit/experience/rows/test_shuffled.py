@@ -82,7 +82,6 @@ def test_batches_are_those_of_the_window(tmp_path, game, with_replacement):
         play(tmp_path, generation, game)
         num_new = direct.refresh()
         turn = drawn.turn(threading.Event())
-        assert turn is not None
         assert turn.generation == generation
         assert len(turn.shard_rows) > 1
         assert rows.refresh() == turn.num_new == num_new
@@ -98,8 +97,6 @@ def test_batches_are_those_of_the_window(tmp_path, game, with_replacement):
         with refused(RunError, "num_samples"):
             rows.sample(1)
     one_validation, other_validation = rows.validation(9), direct.validation(1024)
-    assert one_validation is not None
-    assert other_validation is not None
     for name, column in other_validation.items():
         np.testing.assert_array_equal(one_validation[name], column[:9])
 
@@ -151,7 +148,6 @@ def test_rows_that_were_too_few_are_new_to_the_turn_that_draws(tmp_path):
     assert drawn.turn(threading.Event()) is None
     play(tmp_path, 2)
     turn = drawn.turn(threading.Event())
-    assert turn is not None
     assert turn.num_new == turn.num_rows
 
 

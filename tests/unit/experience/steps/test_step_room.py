@@ -7,7 +7,6 @@ from tengen.errors import UsageError
 from tengen.experience import ItemLayout, ReplayConfig, StepTable, plan_steps
 from tengen.store import Column
 
-FRAME = 7_056
 COLUMNS = {
     "observation": Column(dtype="uint8", shape=(1, 84, 84)),
     "is_reset": Column(dtype="uint8"),

@@ -284,7 +284,6 @@ def server_process(folder):
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "serves\n"
         try:
             yield process
