@@ -27,11 +27,11 @@ PLAIN = Signature(
 class HashRunner:
     """Answers each row by a hash of its planes: a fixed, senseless network."""
 
-    def __init__(self, salt: int, inputs: Any, outputs: Any) -> None:
+    def __init__(self, salt, inputs, outputs):
         self.salt = salt
         self.arrays = inputs["planes"], outputs["policy"], outputs["value"]
 
-    def run(self, num_rows: int) -> None:
+    def run(self, num_rows):
         planes, policy, value = self.arrays
         for row in range(num_rows):
             seed = zlib.crc32(planes[row].tobytes(), self.salt)
@@ -47,10 +47,10 @@ class HashBackend:
     batch_shape: Any = "dynamic"
     signature = PLAIN
 
-    def __init__(self, salt: int = 0) -> None:
+    def __init__(self, salt=0):
         self.salt = salt
 
-    def bind(self, inputs: Any, outputs: Any, state: Any = None) -> HashRunner:
+    def bind(self, inputs, outputs, state=None):
         return HashRunner(self.salt, inputs, outputs)
 
 
@@ -199,9 +199,7 @@ def make_counting_env():
     return make
 
 
-def make_run(
-    path: Any, task: str, agent: str, net: Any, models: Any, **meta: Any
-) -> Any:
+def make_run(path, task, agent, net, models, **meta):
     """Makes a run of models (number, weights as tensors), exported by ``exporter``."""
     from tengen.models import ModelMeta, publish_model
     from tengen.run import RunDirectory
@@ -297,12 +295,12 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
-def remount(disk: Path) -> None:
+def remount(disk):
     """Makes a small disk read-only."""
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
 
 
-def fill(disk: Path) -> Path:
+def fill(disk):
     """Fills a small disk to the last byte; returns the file that does."""
     ballast = disk / "ballast"
     with open(ballast, "wb", buffering=0) as file:
