@@ -49,40 +49,6 @@ def test_a_target_without_an_end_is_n_rewards_and_the_value_after_them():
     assert target_of(STEPS) == pytest.approx(1 + 2 / 2 + 4 / 4 + 400 / 8)
 
 
-@pytest.mark.parametrize(("row", "total"), [(0, 1.0), (1, 2.0), (2, 3.0)])
-def test_nothing_follows_a_termination(row, total):
-    flags = {"terminated": [int(t == row) for t in range(4)]}
-    flags["is_reset"] = [int(t == row + 1) for t in range(4)]
-    assert target_of(STEPS | flags) == pytest.approx(total, rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("row", "total"),
-    [(0, 1 + 200 / 2), (1, 1 + 2 / 2 + 300 / 4), (2, 1 + 2 / 2 + 4 / 4 + 400 / 8)],
-)
-def test_a_cut_episode_has_the_value_of_its_final_observation(row, total):
-    flags = {"truncated": [int(t == row) for t in range(4)]}
-    flags["is_reset"] = [int(t == row + 1) for t in range(4)]
-    assert target_of(STEPS | flags) == pytest.approx(total, rel=1e-5)
-
-
-def test_an_end_at_the_row_that_bootstraps_changes_nothing():
-    # The target includes neither the last row's action nor its result.
-    flags = {"terminated": [0, 0, 0, 1]}
-    assert target_of(STEPS | flags) == pytest.approx(1 + 2 / 2 + 4 / 4 + 400 / 8)
-
-
-def test_two_ends_in_an_item_are_told_apart():
-    columns = {
-        "observation": [0, 1, 2, 3, 4],
-        "reward": [1.0, 50.0, 2.0, 50.0, 50.0],
-        "truncated": [1, 0, 0, 0, 0],
-        "terminated": [0, 0, 1, 0, 0],
-        "is_reset": [0, 1, 0, 1, 0],
-    }
-    assert target_of(columns, num_steps=4) == pytest.approx(1 + 200 / 2)
-
-
 @pytest.mark.parametrize("num_steps", [1, 3, 10])
 @pytest.mark.parametrize("seed", range(2))
 def test_loss_and_priorities_are_the_slow_reference_s(seed, num_steps):

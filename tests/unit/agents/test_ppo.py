@@ -11,11 +11,12 @@ from tengen.agents.ppo import Ppo, PpoUpdate
 from tengen.agents.unrolls import unroll
 from tengen.envs import ActionSpec
 from tengen.errors import UsageError
+from tengen.losses import gae_targets
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tests.refusals import refused
 from tests.unit.agents.agent_fakes import LeakyNet, TableNet, item, items_of
-from tests.unit.losses.episodes import random_rows
+from tests.unit.losses.episodes import random_rows, tensor, tensors
 
 DISCOUNT, TRACE_LAMBDA = 0.9, 0.7
 
@@ -53,18 +54,16 @@ class MemoryNet(LeakyNet):
         return {"policy": outputs["q"], "value": outputs["q"][..., 0]}, state
 
 
-def slow_advantages(rows):
-    """Equation (16) of Schulman et al. 2016 for every transition, 0 elsewhere."""
-    advantages = np.zeros_like(rows.reward)
-    for b in range(rows.reward.shape[1]):
-        for piece in rows.pieces(b):
-            for t in range(piece.start, piece.stop):
-                for k in range(t, piece.stop):
-                    is_end = piece.terminated and k + 1 == piece.stop
-                    reached = 0.0 if is_end else rows.v[k + 1, b]
-                    delta = rows.reward[k, b] + DISCOUNT * reached - rows.v[k, b]
-                    advantages[t, b] += (DISCOUNT * TRACE_LAMBDA) ** (k - t) * delta
-    return advantages
+def targets_of(rows, ratio=None):
+    """Returns advantages and returns ``[T, B]``; tests/unit/losses checks the sums."""
+    found = gae_targets(
+        v=tensor(rows.v),
+        **tensors(rows),
+        discount=DISCOUNT,
+        trace_lambda=TRACE_LAMBDA,
+        ratio=None if ratio is None else tensor(ratio),
+    )
+    return found.advantages.numpy(), found.returns.numpy()
 
 
 def test_every_transition_is_used_once_an_epoch_and_resets_never():
@@ -88,7 +87,7 @@ def test_minibatches_have_the_columns_of_their_transitions_and_the_targets():
     rows = rows_of(1)
     columns, places = items_of(rows)
     net = net_of(rows)
-    advantages = slow_advantages(rows)
+    advantages, _ = targets_of(rows)
     flat = {name: column[:, :-1].T.flatten() for name, column in columns.items()}
     where = {int(place): i for i, place in enumerate(places[:-1].flatten())}
     for minibatch in update_of(num_epochs=1).minibatches(net, columns):
@@ -271,40 +270,6 @@ def test_the_clipped_loss_of_a_worked_transition(
     assert (gradient.abs().sum() > 0) == has_gradient
 
 
-def slow_returns(rows, ratio):
-    """V-trace targets for every transition, by the paper's sum; NaN elsewhere."""
-    returns = np.full_like(rows.reward, np.nan)
-    weight = np.minimum(1.0, ratio)
-    for b in range(rows.reward.shape[1]):
-        for piece in rows.pieces(b):
-            for t in range(piece.start, piece.stop):
-                total, trace = rows.v[t, b], 1.0
-                for k in range(t, piece.stop):
-                    is_end = piece.terminated and k + 1 == piece.stop
-                    reached = 0.0 if is_end else rows.v[k + 1, b]
-                    delta = rows.reward[k, b] + DISCOUNT * reached - rows.v[k, b]
-                    total += trace * weight[k, b] * delta
-                    trace *= DISCOUNT * TRACE_LAMBDA * weight[k, b]
-                returns[t, b] = total
-    return returns
-
-
-def slow_advantages_of_ratios(rows, returns):
-    """Advantages that bootstrap from a lambda mix of value and V-trace target."""
-    advantages = np.full_like(rows.reward, np.nan)
-    for b in range(rows.reward.shape[1]):
-        for piece in rows.pieces(b):
-            for t in range(piece.start, piece.stop):
-                is_last = t + 1 == piece.stop
-                v, reached = rows.v[t, b], rows.v[t + 1, b]
-                if not is_last:
-                    reached += TRACE_LAMBDA * (returns[t + 1, b] - reached)
-                elif piece.terminated:
-                    reached = 0.0
-                advantages[t, b] = rows.reward[t, b] + DISCOUNT * reached - v
-    return advantages
-
-
 def test_v_trace_corrects_for_the_policy_that_acted():
     rows = rows_of(3)
     columns, places = items_of(rows)
@@ -317,7 +282,7 @@ def test_v_trace_corrects_for_the_policy_that_acted():
     ratio = np.exp(now - acted)
     assert ratio.min() < 0.5
     assert ratio.max() > 2
-    returns = slow_returns(rows, ratio)
+    advantages, returns = targets_of(rows, ratio)
     where = {int(place): i for i, place in enumerate(places[:-1].flatten())}
     update = update_of(uses_vtrace=True, num_epochs=1, num_minibatches=1)
     (minibatch,) = update.minibatches(net, columns)
@@ -325,7 +290,7 @@ def test_v_trace_corrects_for_the_policy_that_acted():
     np.testing.assert_allclose(
         minibatch["returns"].flatten(), returns.flatten()[chosen], rtol=1e-3, atol=1e-4
     )
-    advantages = slow_advantages_of_ratios(rows, returns).flatten()[chosen]
+    advantages = advantages.flatten()[chosen]
     expected = (advantages - advantages.mean()) / advantages.std()
     np.testing.assert_allclose(
         minibatch["advantage"].flatten(), expected, rtol=1e-3, atol=1e-4

@@ -58,24 +58,6 @@ def test_the_loss_of_a_worked_unroll_of_two_episodes():
     assert found.priorities is None
 
 
-@pytest.mark.parametrize("column", ["terminated", "is_reset"])
-def test_the_loss_reads_the_columns_that_end_episodes(column):
-    update, columns = update_of(discount=0.5), item(**WORKED)
-    before = update.loss(doubling_net(), columns).loss
-    ignored = {**columns, column: torch.zeros_like(columns[column])}
-    assert abs(update.loss(doubling_net(), ignored).loss - before) > 0.1
-
-
-@pytest.mark.parametrize("row", [2, 4])
-def test_nothing_of_a_row_that_resets_is_learnt(row):
-    update, columns = update_of(discount=0.5), item(**WORKED)
-    before = update.loss(doubling_net(), columns).loss
-    columns["reward"][0, row] = 100.0
-    columns["action"][0, row] = 0
-    columns["behaviour_log_prob"][0, row] = -80.0
-    assert update.loss(doubling_net(), columns).loss == before
-
-
 def gradients(parts, net):
     names = list(net.tables)
     found = torch.autograd.grad(parts.loss, [net.tables[name] for name in names])
@@ -205,25 +187,6 @@ def test_the_loss_is_a_mean_over_items():
         for rows in (slice(0, 3), slice(3, 6))
     ]
     torch.testing.assert_close(whole, (parts[0] + parts[1]) / 2)
-
-
-@pytest.mark.parametrize("end", ["terminated", "truncated"])
-def test_a_truncated_episode_depends_on_its_final_observation(end):
-    # Row 2 is the final observation of the episode that ends with row 1.
-    columns = item(
-        observation=[0, 1, 2, 3],
-        action=[0, 1, 0, 1],
-        reward=[1.0, 1, 0, 0],
-        terminated=[0, int(end == "terminated"), 0, 0],
-        is_reset=[0, 0, 1, 0],
-        behaviour_log_prob=[-0.5] * 4,
-    )
-    values = np.array([1.0, 2, 3, 4])
-    update = update_of()
-    before = update.loss(TableNet(policy=np.zeros((4, 2)), value=values), columns)
-    values[2] += 10.0
-    after = update.loss(TableNet(policy=np.zeros((4, 2)), value=values), columns)
-    assert (before.loss == after.loss) == (end == "terminated")
 
 
 def test_unrolls_are_longer_for_a_network_with_memory():

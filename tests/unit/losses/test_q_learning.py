@@ -83,26 +83,6 @@ def test_a_truncated_episode_is_not_taken_for_a_terminated_one():
     assert targets == [18.0, 34.0, 0.0, 136.0]
 
 
-@pytest.mark.parametrize("terminated", [1, None])
-def test_rewards_and_values_do_not_cross_an_episode(terminated):
-    plain = targets_of(
-        [1.0, 2.0, 0.0, 8.0],
-        [16.0, 32.0, 64.0, 128.0, 256.0],
-        terminated=terminated,
-        is_reset=2,
-        num_steps=4,
-    )
-    changed = targets_of(
-        [1.0, 2.0, 1000.0, 1000.0],
-        [1000.0, 32.0, 64.0, 1000.0, 1000.0],
-        terminated=terminated,
-        is_reset=2,
-        num_steps=4,
-    )
-    assert changed[:2] == plain[:2]
-    assert changed[2] == 0.0  # a reset row contributes nothing
-
-
 def test_rewards_are_added_on_their_own_scale():
     rows = random_rows(1)
     epsilon = 1e-3
