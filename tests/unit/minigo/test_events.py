@@ -293,9 +293,8 @@ def test_damaged_files_are_named(tmp_path, damage, words):
 def test_a_file_of_later_code_is_refused(tmp_path):
     run = make_run(tmp_path)
     change("result.json", "schema", 2)(run)
-    with pytest.raises(UsageError) as error:
+    with refused(UsageError, str(run.eval / "target" / "result.json")):
         told(run)
-    assert str(run.eval / "target" / "result.json") in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -329,6 +328,5 @@ def test_a_config_of_another_run_is_refused(tmp_path, key, value, words):
 def test_a_run_without_a_clock_is_refused(tmp_path):
     run = make_run(tmp_path)
     (run.eval / "target" / "clock.json").unlink()
-    with pytest.raises(UsageError) as error:
+    with refused(UsageError, f"run ({run.path})"):
         told(run)
-    assert str(error.value).startswith(f"run ({run.path})")
