@@ -25,7 +25,7 @@ from tengen.nets import NetConfig
 from tengen.overrides import override
 from tengen.roles import RunConfig
 from tengen.search import Level
-from tengen.store import StoreConfig
+from tengen.store import Column, StoreConfig
 from tests.refusals import refused
 
 
@@ -255,9 +255,13 @@ EVERY_CONFIG = pytest.mark.parametrize(
 
 
 def build(cls, **values):
-    """Makes a config whose other fields, where they are required, are anything."""
+    """Makes a config whose other fields, where they are required, are anything.
+
+    A table checks its columns before its ranges.
+    """
+    given = {"columns": {"x": Column(dtype="int8")}}
     required = {
-        field.name: 3
+        field.name: given.get(field.name, 3)
         for field in dataclasses.fields(cls)
         if field.default is field.default_factory is dataclasses.MISSING
     }
