@@ -174,20 +174,6 @@ def test_nesterov_steps_of_a_worked_parameter():
     assert net.weight.item() == pytest.approx(0.05 - 0.5 * 2.71)
 
 
-@pytest.mark.parametrize("kind", [SgdConfig, AdamWConfig])
-def test_only_weights_decay(kind):
-    net = nn.Sequential(nn.Linear(2, 2), BoardNorm(2))
-    nn.init.ones_(net[0].bias)
-    before = [p.detach().clone() for p in net.parameters()]
-    config = kind(learning_rate=0.1, num_warmup_steps=0, weight_decay=0.5)
-    Optimizer(config, net).step([torch.zeros_like(p) for p in net.parameters()])
-    for old, new in zip(before, net.parameters(), strict=True):
-        if new.dim() > 1:
-            assert (new.abs() < old.abs()).all()
-        else:
-            assert torch.equal(new, old)
-
-
 def test_long_gradients_are_scaled_to_the_limit():
     net = nn.Linear(2, 1, bias=False)
     nn.init.zeros_(net.weight)

@@ -74,20 +74,6 @@ def test_steps_of_overlapping_items_lie_in_the_store_once(tmp_path):
         assert steps.table._table.describe()["num_steps"] == 2 * 5
 
 
-def test_every_transition_begins_an_item_and_no_reset_does(tmp_path):
-    with Steps(tmp_path, SINGLE, num_slots=2) as steps:
-        is_reset = [[0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 0, 1]]
-        # Item n ends with step n + 2; of slot 0 there is none that begins with 3.
-        assert steps.append(6, is_reset=is_reset) == 3 + 4
-        # The reset was the last step of slot 1: none begins with 1005.
-        assert steps.append(2, is_reset=[[0, 1], [0, 0]]) == 2 + 1
-        assert steps.append(2) == 1 + 2
-        found = [item[0] for item in items_of(steps.all_items())]
-        assert found == [0, 1, 2, 1000, 1001, 1002, 1003, 4, 5, 1004, 6, 1006, 1007]
-        assert num_stored(steps) == 2 * 10
-        assert steps.table.describe()["num_rows"] == 20 - 3
-
-
 @pytest.mark.parametrize(
     "layout",
     [
