@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,13 @@ from tengen.agents import NetStage
 from tengen.experience import StepTable
 from tengen.experience.rows.shuffled_files import read_turn
 from tengen.learners.checkpoint import read_model
-from tengen.nets import parse_net
+from tengen.nets import ResNetConfig, parse_net
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import (
+    Role,
     RoleContext,
+    RunConfig,
     make_role,
     read_spent,
     write_config,
@@ -31,17 +35,18 @@ NUM_TURNS = 3
 CLOCKS = ("seconds", "idle_s", "sample_wait_s", "train_s")
 
 
-def make_run(path, config):
+def make_run(path: Path, config: RunConfig) -> RunDirectory:
     run = RunDirectory.create_or_resume(path)
     write_config(run, config)
     return run
 
 
-def counts(report):
+def counts(report: Mapping[str, Any] | None) -> dict[str, Any]:
+    assert report is not None
     return {name: value for name, value in report.items() if name not in CLOCKS}
 
 
-def assert_same_checkpoint(first, second):
+def assert_same_checkpoint(first: Path, second: Path) -> None:
     newest = [
         run.checkpoints.entry(run.checkpoints.latest() or 0)
         for run in (RunDirectory.open(first), RunDirectory.open(second))
@@ -50,12 +55,12 @@ def assert_same_checkpoint(first, second):
     assert data[0] == data[1]
 
 
-def staged(config, *stages):
+def staged(config: RunConfig, *stages: NetStage) -> RunConfig:
     agent = dataclasses.replace(config.agent, stages=stages)
     return dataclasses.replace(config, agent=agent)
 
 
-def spend(context, share):
+def spend(context: RoleContext, share: float | None) -> None:
     """Sets the share of its budget that a run has spent; None means no budget."""
     in_all = None if share is None else 10.0
     context.core_minutes_in_all = in_all
@@ -68,7 +73,7 @@ class Games:
     Each turn adds a generation of random games and spends a quarter of the budget.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: Path) -> None:
         settings = (
             "store.min_rows=50",
             "store.limiter.samples_per_row=4",
@@ -84,10 +89,10 @@ class Games:
         )
         self.run = make_run(path, self.config)
 
-    def learner(self, context):
+    def learner(self, context: RoleContext) -> Role:
         return make_role("learn", self.config, self.run, context)
 
-    def arrive(self, turn, context):
+    def arrive(self, turn: int, context: RoleContext) -> None:
         write_generation(self.run.experience, turn, 24)
         spend(context, turn / 4)
 
@@ -95,12 +100,12 @@ class Games:
 class Shuffled(Games):
     """A run of games whose batches a role shuffle samples, recreated each turn."""
 
-    def __init__(self, path):
+    def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.config = override(self.config, ("store.drawn_by=shuffle",))
         write_config(self.run, self.config)
 
-    def arrive(self, turn, context):
+    def arrive(self, turn: int, context: RoleContext) -> None:
         super().arrive(turn, context)
         role = make_role("shuffle", self.config, self.run, RoleContext(num_threads=2))
         drawn = counts(role.turn())
@@ -121,18 +126,19 @@ class Unrolls:
     settings = ("store.max_items=2000",)
     num_blocks = 60 * 16
 
-    def __init__(self, path):
+    def __init__(self, path: Path) -> None:
         pytest.importorskip("gymnasium")
         config = make_config("CartPole-v1", self.agent, None)
         self.config = override(config, self.settings)
         self.run = make_run(path, self.config)
         self._writers: dict[StepTable, Any] = {}
 
-    def learner(self, context):
+    def learner(self, context: RoleContext) -> Role:
         return make_role("learn", self.config, self.run, context)
 
-    def arrive(self, turn, context):
+    def arrive(self, turn: int, context: RoleContext) -> None:
         steps = open_experience(self.config, self.run, context)
+        assert isinstance(steps, StepTable)
         if steps not in self._writers:
             self._writers[steps] = steps.writer("actor-0", 1)
         rng = np.random.default_rng(turn)
@@ -157,12 +163,14 @@ class Replay(Unrolls):
 
 
 @pytest.fixture(autouse=True)
-def _one_thread():
+def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
 @pytest.mark.parametrize("family", [Games, Shuffled, Unrolls])
-def test_reports_do_not_tell_whether_the_learner_was_made_anew(family, tmp_path):
+def test_reports_do_not_tell_whether_the_learner_was_made_anew(
+    family: Any, tmp_path: Path
+) -> None:
     whole, parted = family(tmp_path / "whole"), family(tmp_path / "parted")
     context = RoleContext()
     role = whole.learner(context)
@@ -190,7 +198,7 @@ def test_reports_do_not_tell_whether_the_learner_was_made_anew(family, tmp_path)
 
 
 @pytest.mark.parametrize("family", [Games, Shuffled, Replay])
-def test_a_turn_in_two_parts_counts_as_one(family, tmp_path):
+def test_a_turn_in_two_parts_counts_as_one(family: Any, tmp_path: Path) -> None:
     whole, parted = family(tmp_path / "whole"), family(tmp_path / "parted")
     reports = {}
     for name, run, stops in (("whole", whole, False), ("parted", parted, True)):
@@ -219,7 +227,7 @@ def test_a_turn_in_two_parts_counts_as_one(family, tmp_path):
         assert_same_checkpoint(tmp_path / "whole", tmp_path / "parted")
 
 
-def test_a_learner_of_shuffled_rows_is_one_that_draws(tmp_path):
+def test_a_learner_of_shuffled_rows_is_one_that_draws(tmp_path: Path) -> None:
     """Also checks that shuffle turns are deleted when no checkpoint needs them."""
     learned = {}
     for family in (Games, Shuffled):
@@ -238,7 +246,7 @@ def test_a_learner_of_shuffled_rows_is_one_that_draws(tmp_path):
     assert RunDirectory.open(tmp_path / "Shuffled").shuffled.numbers() == [1, 2, 3, 4]
 
 
-def test_shuffle_goes_on_where_a_turn_is_less_than_a_batch(tmp_path):
+def test_shuffle_goes_on_where_a_turn_is_less_than_a_batch(tmp_path: Path) -> None:
     run, context = Shuffled(tmp_path / "run"), RoleContext()
     learner = run.learner(context)
     learner.turn()
@@ -259,7 +267,7 @@ def test_shuffle_goes_on_where_a_turn_is_less_than_a_batch(tmp_path):
         role.close()
 
 
-def test_shuffle_waits_for_the_learner(tmp_path):
+def test_shuffle_waits_for_the_learner(tmp_path: Path) -> None:
     run, context = Shuffled(tmp_path / "run"), RoleContext()
     learner = run.learner(context)
     learner.turn()
@@ -274,7 +282,7 @@ def test_shuffle_waits_for_the_learner(tmp_path):
         role.close()
 
 
-def test_a_shuffle_that_was_stopped_goes_on(tmp_path):
+def test_a_shuffle_that_was_stopped_goes_on(tmp_path: Path) -> None:
     """The stopped turn does not count its samples."""
     drawn = []
     for is_stopped in (False, True):
@@ -290,12 +298,13 @@ def test_a_shuffle_that_was_stopped_goes_on(tmp_path):
             assert run.run.shuffled.numbers() == []
             context.stop.clear()
         report = shuffle.turn()
+        assert report is not None
         drawn.append((report["turn"], report["num_samples"], report["num_new"]))
         shuffle.close()
     assert drawn[0] == drawn[1]
 
 
-def test_a_grown_network_warms_up_again_and_its_steps_go_on(tmp_path):
+def test_a_grown_network_warms_up_again_and_its_steps_go_on(tmp_path: Path) -> None:
     run, context = Games(tmp_path / "run"), RoleContext()
     role = run.learner(context)
     role.turn()
@@ -319,13 +328,15 @@ def test_a_grown_network_warms_up_again_and_its_steps_go_on(tmp_path):
     assert rates[2] == pytest.approx(peak)
 
 
-def num_channels(run):
+def num_channels(run: Games) -> int:
     number = run.run.checkpoints.latest()
+    assert number is not None
     net = read_model(run.run.checkpoints.entry(number)).net
+    assert isinstance(net, ResNetConfig)
     return net.num_channels
 
 
-def test_a_further_budget_neither_shrinks_nor_grows_again(tmp_path):
+def test_a_further_budget_neither_shrinks_nor_grows_again(tmp_path: Path) -> None:
     run = Games(tmp_path / "run")
     grown = []
     # The budget is almost spent; then the next call's budget passes the same share.
@@ -341,7 +352,7 @@ def test_a_further_budget_neither_shrinks_nor_grows_again(tmp_path):
     assert grown == [([], 8), ([2], 12), ([2], 12), ([2], 12)]
 
 
-def test_a_learner_alone_has_no_budget_and_keeps_its_network(tmp_path):
+def test_a_learner_alone_has_no_budget_and_keeps_its_network(tmp_path: Path) -> None:
     run = Games(tmp_path / "run")
     for turn, spent in enumerate((0.0, None, 0.9, None)):
         context = RoleContext()
@@ -354,7 +365,7 @@ def test_a_learner_alone_has_no_budget_and_keeps_its_network(tmp_path):
         assert (grown_at, num_channels(run)) == (([], 8) if turn < 2 else ([3], 12))
 
 
-def test_what_a_run_was_given_is_in_its_checkpoints(tmp_path):
+def test_what_a_run_was_given_is_in_its_checkpoints(tmp_path: Path) -> None:
     run = Games(tmp_path / "run")
     for turn, minutes in enumerate((3.0, 5.5, None, 8.0)):
         context = RoleContext(core_minutes=minutes)
@@ -368,7 +379,7 @@ def test_what_a_run_was_given_is_in_its_checkpoints(tmp_path):
         assert read_spent(run.run).core_minutes == expected
 
 
-def test_a_stage_by_games_begins_without_a_budget(tmp_path):
+def test_a_stage_by_games_begins_without_a_budget(tmp_path: Path) -> None:
     run, context = Games(tmp_path / "run"), RoleContext()
     run.config = staged(run.config, NetStage(games=40, net=parse_net("3x12")))
     role = run.learner(context)
@@ -382,7 +393,7 @@ def test_a_stage_by_games_begins_without_a_budget(tmp_path):
     assert widths == [8, 12, 12]
 
 
-def test_stages_that_begin_in_one_turn_are_one_growth(tmp_path):
+def test_stages_that_begin_in_one_turn_are_one_growth(tmp_path: Path) -> None:
     run, context = Games(tmp_path / "run"), RoleContext()
     stages = [
         NetStage(share=0.1 * n, net=parse_net(f"3x{8 + 4 * n}")) for n in (1, 2, 3)

@@ -1,7 +1,10 @@
 """The bottleneck of a run in one line, whoever acts and whether roles take turns."""
 
+from __future__ import annotations
+
 import argparse
 import re
+from typing import Any
 
 import pytest
 
@@ -18,6 +21,7 @@ from tengen.observe.verdict import ADVICE, AT_ONCE_ADVICE, LIGHTER
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.recipes.run import add_arguments
+from tengen.roles import RunConfig
 from tengen.roles.config import change_config
 from tests.refusals import refused
 
@@ -146,14 +150,14 @@ ADVICE_CASES = [
 ]
 
 
-def settings_of(config, text):
+def settings_of(config: RunConfig, text: str) -> list[str]:
     """Returns every ``--set`` of a text, each field changed by a factor of two."""
     settings = []
     for lower, name in re.findall(r"(lower )?--set ([a-z_.]+[a-z])", text):
         is_queue = isinstance(config.store, ReplayConfig) and config.store.is_queue
         if name == "store.max_items" and not is_queue:
             continue  # it is told of queues
-        value = to_dict(config)
+        value: Any = to_dict(config)
         for part in name.split("."):
             # Roles of which nothing was set yet have no entry.
             value = value.get(part, {}) if name.startswith("launch.") else value[part]
@@ -161,12 +165,12 @@ def settings_of(config, text):
     return settings
 
 
-def test_there_is_advice():
+def test_there_is_advice() -> None:
     assert len(ADVICE_CASES) > 40
 
 
 @pytest.mark.parametrize(("task", "agent", "advice"), ADVICE_CASES)
-def test_every_advice_can_be_followed(task, agent, advice):
+def test_every_advice_can_be_followed(task: str, agent: str, advice: str) -> None:
     if task == "CartPole-v1":
         pytest.importorskip("gymnasium")
     config = make_config(task, agent, None)
@@ -195,7 +199,7 @@ def test_every_advice_can_be_followed(task, agent, advice):
         ("r2d2", "store.samples_per_item"),
     ],
 )
-def test_what_gives_a_learner_less_to_do(agent, setting):
+def test_what_gives_a_learner_less_to_do(agent: str, setting: str) -> None:
     pytest.importorskip("gymnasium")
     config = make_config("CartPole-v1", agent, None)
     assert lighter_learning(to_dict(config)) == LIGHTER[setting]

@@ -1,6 +1,7 @@
 """Whose a store's folder must be, where anybody may make one of its name."""
 
 import stat
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,17 +17,17 @@ from tests.refusals import refused
 TABLE = TableConfig(name="t", columns={"value": Column(dtype="int64")})
 
 
-def make(directory):
+def make(directory: Path) -> Store:
     return Store(StoreConfig.of([TABLE], memory_bytes=1 << 20, directory=directory))
 
 
-def be_another_user(monkeypatch):
+def be_another_user(monkeypatch) -> None:
     """Folders that are there from now on are of somebody else."""
     user = own_folder.os.geteuid() + 1
     monkeypatch.setattr(own_folder.os, "geteuid", lambda: user)
 
 
-def test_a_folder_is_made_for_its_user_alone(folder):
+def test_a_folder_is_made_for_its_user_alone(folder: Path) -> None:
     with make(folder / "store"):
         mode = stat.S_IMODE((folder / "store").stat().st_mode)
         assert mode == 0o700
@@ -42,7 +43,9 @@ def test_a_folder_is_made_for_its_user_alone(folder):
         ("foreign", "of user"),
     ],
 )
-def test_what_others_could_have_made_is_refused(folder, monkeypatch, kind, found):
+def test_what_others_could_have_made_is_refused(
+    folder: Path, monkeypatch, kind: str | int, found: str
+) -> None:
     store, target = folder / "store", folder / "target"
     if kind == "file":
         store.touch()
@@ -62,7 +65,7 @@ def test_what_others_could_have_made_is_refused(folder, monkeypatch, kind, found
     assert not store.is_dir() or not list(store.iterdir())
 
 
-def test_clients_go_to_no_folder_of_others(folder, monkeypatch):
+def test_clients_go_to_no_folder_of_others(folder: Path, monkeypatch) -> None:
     (folder / "link").symlink_to(folder / "store")
     with make(folder / "store"):
         client = Store.connect(folder / "link", patience_s=0.1)
@@ -88,7 +91,9 @@ def test_clients_go_to_no_folder_of_others(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["link", "open", "foreign"])
-def test_a_name_that_is_taken_is_one_line(tmp_path, capsys, monkeypatch, folder, kind):
+def test_a_name_that_is_taken_is_one_line(
+    tmp_path: Path, capsys, monkeypatch, folder: Path, kind: str
+) -> None:
     monkeypatch.setattr(store_command, "_SHARED", folder, raising=False)
     config = tmp_path / "tables.json"
     config.write_text('{"tables": {"t": {"columns": {"x": {"dtype": "int8"}}}}}')

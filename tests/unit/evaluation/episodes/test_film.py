@@ -7,12 +7,15 @@ import json
 import os
 import sys
 import tempfile
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tengen import envs, games
 from tengen.distribution import pip_install_extra
+from tengen.envs import Picture
 from tengen.errors import RunError, UsageError
 from tengen.evaluation import Films
 from tengen.evaluation.episodes.film_formats import Gif, Mp4, choose_format, find_ffmpeg
@@ -27,35 +30,35 @@ class Listed:
     suffix = ".json"
     why = "numbers"
 
-    def __init__(self, most=100):
+    def __init__(self, most: int = 100) -> None:
         self.most = most
         self.begun: list[ListedFilm] = []
 
-    def max_pictures(self, picture):
+    def max_pictures(self, picture: Picture) -> int:
         return self.most
 
-    def begin(self, picture, pictures_per_s):
+    def begin(self, picture: Picture, pictures_per_s: float) -> ListedFilm:
         self.begun.append(ListedFilm(pictures_per_s))
         return self.begun[-1]
 
 
 class ListedFilm:
-    def __init__(self, pictures_per_s):
+    def __init__(self, pictures_per_s: float) -> None:
         self.pictures_per_s = pictures_per_s
         self.shown: list[int] = []
         self.is_dropped = False
 
-    def add(self, picture):
+    def add(self, picture: Picture) -> None:
         self.shown.append(int(picture[:, :, 0].nonzero()[0][0]))
 
-    def finish(self):
+    def finish(self) -> bytes:
         return json.dumps(self.shown).encode()
 
-    def discard(self):
+    def discard(self) -> None:
         self.is_dropped = True
 
 
-def film(folder, listed, num_steps, max_steps=1000):
+def film(folder: Path, listed: Any, num_steps: int, max_steps: int = 1000) -> Films:
     """Returns films of two of three copies after steps that do not move the paddle."""
     pytest.importorskip("gymnasium")
     games.allow(TASK)
@@ -68,7 +71,7 @@ def film(folder, listed, num_steps, max_steps=1000):
     return films
 
 
-def test_a_film_is_of_the_first_episode(tmp_path):
+def test_a_film_is_of_the_first_episode(tmp_path: Path) -> None:
     """At 60 steps per second every other step is shown, and the last one."""
     listed = Listed()
     films = film(tmp_path / "a" / "b", listed, 25)
@@ -91,7 +94,7 @@ def test_a_film_is_of_the_first_episode(tmp_path):
     films.close()
 
 
-def test_an_episode_that_is_cut_and_a_film_that_is_full(tmp_path):
+def test_an_episode_that_is_cut_and_a_film_that_is_full(tmp_path: Path) -> None:
     (cut, _) = film(tmp_path, Listed(), 8, max_steps=5).publish()
     assert json.loads(cut.path.read_bytes()) == [0, 2, 4, 5]
     (full, _) = film(tmp_path, Listed(3), 25).publish()
@@ -99,7 +102,7 @@ def test_an_episode_that_is_cut_and_a_film_that_is_full(tmp_path):
     assert (full.num_steps, full.num_pictures) == (4, 3)
 
 
-def test_what_is_not_published_is_dropped(tmp_path):
+def test_what_is_not_published_is_dropped(tmp_path: Path) -> None:
     listed = Listed()
     films = film(tmp_path, listed, 3)
     films.close()
@@ -107,7 +110,7 @@ def test_what_is_not_published_is_dropped(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
         with refused(UsageError, f"video ({path})"):
@@ -115,14 +118,14 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_of_another_is_refused(tmp_path):
+def test_a_folder_of_another_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with refused(UsageError, f"video ({tmp_path})"):
         Films(tmp_path, 1, 10, Listed())
     tmp_path.chmod(0o700)
 
 
-def pictures(num_pictures, height=33, width=47):
+def pictures(num_pictures: int, height: int = 33, width: int = 47) -> list[Picture]:
     """Returns pictures with a white bar that moves down."""
     found = []
     for i in range(num_pictures):
@@ -132,7 +135,7 @@ def pictures(num_pictures, height=33, width=47):
     return found
 
 
-def test_a_gif_has_the_pictures():
+def test_a_gif_has_the_pictures() -> None:
     image = pytest.importorskip("PIL.Image")
     shown = pictures(10)
     gif = Gif()
@@ -149,7 +152,7 @@ def test_a_gif_has_the_pictures():
     assert gif.max_pictures(np.zeros((2000, 2000, 3), np.uint8)) == 50
 
 
-def test_an_mp4_has_the_pictures():
+def test_an_mp4_has_the_pictures() -> None:
     program = find_ffmpeg()
     if program is None:
         pytest.skip("needs ffmpeg, or pip install imageio-ffmpeg")
@@ -177,14 +180,14 @@ sys.exit(1)
 """
 
 
-def fake_ffmpeg(folder, text):
+def fake_ffmpeg(folder: Path, text: str) -> str:
     path = folder / "ffmpeg"
     path.write_text(text.format(python=sys.executable))
     path.chmod(0o755)
     return str(path)
 
 
-def test_which_format_is_chosen(tmp_path, monkeypatch):
+def test_which_format_is_chosen(tmp_path: Path, monkeypatch: Any) -> None:
     """If no ffmpeg works, a GIF is written, with the reason."""
     pytest.importorskip("PIL")
     temporary = tmp_path / "temporary"
@@ -213,7 +216,8 @@ def test_which_format_is_chosen(tmp_path, monkeypatch):
     assert list(temporary.iterdir()) == []
 
 
-def test_an_encoder_that_fails_is_one_line(tmp_path):
+def test_an_encoder_that_fails_is_one_line(tmp_path: Path) -> None:
     made = Mp4(fake_ffmpeg(tmp_path, BROKEN)).begin(pictures(1)[0], 15.0)
-    with refused(RunError, "ffmpeg ended with code 1: Unknown encoder 'libx264'; "):
+    with pytest.raises(RunError) as failed:
         made.finish()
+    assert "ffmpeg ended with code 1: Unknown encoder 'libx264'; " in str(failed.value)

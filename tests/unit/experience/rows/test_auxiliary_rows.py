@@ -1,5 +1,10 @@
 """Targets of auxiliary heads against slow replays of the games."""
 
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from store_games import num_rows, random_game, segment_columns
@@ -19,9 +24,9 @@ GO = "go/6"
 VARIANTS = ["", "go/4/komi=-2.5", "go/6/komi=0.5", "go/5/plies=12"]
 
 
-def columns_of(rows, size):
+def columns_of(rows: _core.GameRows, size: int) -> dict[str, Any]:
     board = (rows.height, rows.width)
-    shapes = {
+    shapes: dict[str, tuple[int, ...]] = {
         "planes": (rows.num_planes, *board),
         "policy": (rows.num_actions,),
         "policy_weight": (),
@@ -35,14 +40,14 @@ def columns_of(rows, size):
     if rows.max_score:
         shapes |= {"ownership": board, "score": (), "final_weight": ()}
         shapes |= {"lead": (), "lead_weight": ()}
-    columns = {
+    columns: dict[str, Any] = {
         name: np.full((size, *shape), 77, np.float32) for name, shape in shapes.items()
     }
     columns["legal"] = np.full((size, rows.num_actions), 77, np.uint8)
     return columns
 
 
-def slow_targets(name, record, ply):
+def slow_targets(name: str, record: _core.GameRecord, ply: int) -> dict[str, Any]:
     """The targets of one ply, seen as it was played."""
     game = tengen.games.make(name)
     state = game.new_state(record.variant)
@@ -77,13 +82,13 @@ def slow_targets(name, record, ply):
     }
 
 
-def slow_end(record, ply):
+def slow_end(record: _core.GameRecord, ply: int) -> dict[str, Any]:
     """Score and owners at the end of a game of Go, seen by who moves."""
     actions = [*record.opening, *(one.action for one in record.plies)]
     name = record.variant or GO
     small, large = tengen.games.make(name), tengen.games.make(GO)
 
-    def on_board(action):
+    def on_board(action: int) -> int:
         if action == large.num_actions - 1:
             return small.num_actions - 1
         return action // large.width * small.width + action % large.width
@@ -100,7 +105,7 @@ def slow_end(record, ply):
     }
 
 
-def slow_lead(record, ply):
+def slow_lead(record: _core.GameRecord, ply: int) -> dict[str, Any]:
     """What self-play estimated, in points of who moves; not every ply has it."""
     this = record.plies[ply]
     if this.lead == -32768:
@@ -112,7 +117,7 @@ def slow_lead(record, ply):
     ("name", "variants"),
     [("tictactoe", [""]), ("connect4", [""]), (GO, VARIANTS)],
 )
-def test_targets_are_those_of_a_slow_replay(name, variants):
+def test_targets_are_those_of_a_slow_replay(name: str, variants: list[str]) -> None:
     rows = _core.GameRows(name)
     records = [
         random_game(name, index, variant=variants[index % len(variants)])
@@ -137,7 +142,7 @@ def test_targets_are_those_of_a_slow_replay(name, variants):
             )
 
 
-def test_a_symmetry_turns_targets_as_it_turns_the_planes():
+def test_a_symmetry_turns_targets_as_it_turns_the_planes() -> None:
     game = tengen.games.make(GO)
     rows = _core.GameRows(GO)
     records = [random_game(GO, index) for index in range(2)]
@@ -157,7 +162,7 @@ def test_a_symmetry_turns_targets_as_it_turns_the_planes():
             np.testing.assert_array_equal(turned[name], plain[name])
 
 
-def test_a_game_that_stopped_early_has_no_score():
+def test_a_game_that_stopped_early_has_no_score() -> None:
     record = random_game(GO, 1)
     resigned = random_game(GO, 1)
     resigned.plies = resigned.plies[: len(resigned.plies) // 2]
@@ -171,7 +176,7 @@ def test_a_game_that_stopped_early_has_no_score():
         assert (out["lead_weight"] > 0).any()
 
 
-def test_leads_cost_no_memory_where_there_are_none():
+def test_leads_cost_no_memory_where_there_are_none() -> None:
     sizes = []
     for lead in (_core.NO_LEAD, 5):
         record = random_game(GO, 1)
@@ -186,7 +191,7 @@ def test_leads_cost_no_memory_where_there_are_none():
     assert sizes[1] - sizes[0] == 2 * len(record.plies)
 
 
-def test_a_game_that_repetition_ended_has_no_score():
+def test_a_game_that_repetition_ended_has_no_score() -> None:
     # Simple ko on one row of boards: a sending two and returning one that comes back.
     name = "go/2/simple"
     record = None
@@ -205,7 +210,7 @@ def test_a_game_that_repetition_ended_has_no_score():
     assert not out["final_weight"].any()
 
 
-def test_half_of_the_targets_is_refused():
+def test_half_of_the_targets_is_refused() -> None:
     rows = _core.GameRows(GO)
     size = rows.add_segment(**segment_columns([random_game(GO, 1)]))
     for absent in ("horizons", "ownership", "lead"):
@@ -216,7 +221,9 @@ def test_half_of_the_targets_is_refused():
 
 
 @pytest.mark.parametrize("name", ["tictactoe", GO])
-def test_a_window_hands_them_out_where_they_are_wanted(tmp_path, name):
+def test_a_window_hands_them_out_where_they_are_wanted(
+    tmp_path: Path, name: str
+) -> None:
     limiter = SamplesPerInsertConfig(samples_per_row=1000.0)
     config = WindowConfig(min_rows=1, limiter=limiter)
     names = []

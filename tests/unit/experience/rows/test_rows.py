@@ -1,15 +1,19 @@
 """Rows derived by the core, against a slow replay with the Python games."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 import pytest
-from store_games import num_rows, random_game, segment_columns
+from store_games import Columns, num_rows, random_game, segment_columns
 
 import tengen.games
 from tengen import _core
 from tests.refusals import refused
 
 
-def batch_columns(game, size):
+def batch_columns(game: Any, size: int) -> Columns:
     """Arrays full of rubbish, so that what is not written is seen."""
     shapes = {
         "planes": (size, game.num_planes, game.height, game.width),
@@ -19,16 +23,18 @@ def batch_columns(game, size):
         "search_value": (size,),
         "value_weight": (size,),
     }
-    columns = {name: np.full(shape, 77, np.float32) for name, shape in shapes.items()}
+    columns: Columns = {
+        name: np.full(shape, 77, np.float32) for name, shape in shapes.items()
+    }
     columns["legal"] = np.full((size, game.num_actions), 77, np.uint8)
     return columns
 
 
-def turned_actions(game, variant, symmetry):
+def turned_actions(game: Any, variant: str, symmetry: int) -> dict[int, int]:
     """What each action of a board in the upper left corner becomes."""
     board = tengen.games.make(variant) if variant else game
 
-    def in_planes(action):
+    def in_planes(action: int) -> int:
         if board.num_actions == game.num_actions or action == board.num_actions - 1:
             return action + game.num_actions - board.num_actions
         return action // board.width * game.width + action % board.width
@@ -39,7 +45,7 @@ def turned_actions(game, variant, symmetry):
     }
 
 
-def slow_row(name, record, ply, symmetry):
+def slow_row(name: str, record: _core.GameRecord, ply: int, symmetry: int) -> Columns:
     game = tengen.games.make(name)
     state = game.new_state(record.variant)
     for action in record.opening:
@@ -80,7 +86,7 @@ def slow_row(name, record, ply, symmetry):
         ("go/6", ["", "go/4/simple/komi=-2.5", "go/6/komi=0.5", "go/5"]),
     ],
 )
-def test_every_row_equals_the_slow_replay(name, variants):
+def test_every_row_equals_the_slow_replay(name: str, variants: list[str]) -> None:
     game = tengen.games.make(name)
     rows = _core.GameRows(name)
     expected = []
@@ -111,7 +117,7 @@ def test_every_row_equals_the_slow_replay(name, variants):
     assert not (out["policy"] > 0)[out["legal"] == 0].any()
 
 
-def test_a_worked_row_of_tictactoe():
+def test_a_worked_row_of_tictactoe() -> None:
     ply = _core.PlyRecord()
     ply.action, ply.root_value, ply.policy_weight = 1, 0.5, 1.0
     ply.value_weight, ply.policy = 1.0, [(1, 3), (8, 1)]
@@ -133,7 +139,7 @@ def test_a_worked_row_of_tictactoe():
     assert out["search_value"].tolist() == [0.5]
 
 
-def test_rows_keep_their_numbers_when_old_segments_are_dropped():
+def test_rows_keep_their_numbers_when_old_segments_are_dropped() -> None:
     rows = _core.GameRows("connect4")
     rows.skip_rows(1000)
     first = [random_game("connect4", index) for index in range(3)]
@@ -160,7 +166,7 @@ def test_rows_keep_their_numbers_when_old_segments_are_dropped():
         rows.skip_rows(1)
 
 
-def test_rows_and_symmetries_out_of_range_are_refused():
+def test_rows_and_symmetries_out_of_range_are_refused() -> None:
     rows = _core.GameRows("tictactoe")
     rows.add_segment(**segment_columns([random_game("tictactoe", 1)]))
     out = batch_columns(rows, 1)
@@ -175,7 +181,7 @@ def test_rows_and_symmetries_out_of_range_are_refused():
         _core.GameRows("chess")
 
 
-def test_games_that_break_the_rules_are_refused():
+def test_games_that_break_the_rules_are_refused() -> None:
     rows = _core.GameRows("connect4")
     good = segment_columns([random_game("connect4", index) for index in range(3)])
     with refused(_core.CoreError, "opening"):
@@ -197,8 +203,8 @@ def test_games_that_break_the_rules_are_refused():
     assert rows.num_rows == 0
 
 
-def test_draws_are_a_pure_function_and_fill_their_range():
-    def draw(seed, step):
+def test_draws_are_a_pure_function_and_fill_their_range() -> None:
+    def draw(seed: int, step: int) -> tuple[list[int], list[int]]:
         rows, symmetries = _core.draw_rows(
             seed=seed,
             step=step,
@@ -217,8 +223,8 @@ def test_draws_are_a_pure_function_and_fill_their_range():
     assert set(symmetries) == set(range(8))
 
 
-def test_a_pass_is_a_pure_function_and_fills_its_range_once():
-    def draw(seed, number, offset, num):
+def test_a_pass_is_a_pure_function_and_fills_its_range_once() -> None:
+    def draw(seed: int, number: int, offset: int, num: int) -> tuple[Any, Any]:
         return _core.draw_rows_of_pass(
             seed=seed,
             number=number,
@@ -248,7 +254,7 @@ def test_a_pass_is_a_pure_function_and_fills_its_range_once():
             draw(1, 5, offset, num)
 
 
-def test_draws_are_even():
+def test_draws_are_even() -> None:
     """Chi-square of 63 degrees of freedom: below 120 but for 1 in 50000 seeds."""
     counts = np.zeros((8, 8))
     for step in range(100):
