@@ -18,8 +18,8 @@ MAX_LINES = 500
 LIMITS = {
     "lines_of_src": 89_196,
     "lines_of_core": 31_441,
-    "lines_of_tests": 103_915,
-    "lines_of_benchmarks_and_scripts": 8_784,
+    "lines_of_tests": 102_072,
+    "lines_of_benchmarks_and_scripts": 8_783,
     "packages": 27,
     "modules_with_one_importer": 114,
     "imports_up": 0,
@@ -28,8 +28,8 @@ LIMITS = {
     "enum_values_without_reader": 0,
     "options_without_caller": 0,
     "tests_of_prose": 5,
-    "monkeypatches": 188,
-    "private_attributes": 98,
+    "monkeypatches": 164,
+    "private_attributes": 70,
 }
 TEXT = {".py", ".cc", ".h", ".md", ".toml", ".txt", ".cmake", ".yaml", ".sh", ""}
 TEXT |= {".sbatch", ".cuda"}
