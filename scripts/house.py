@@ -381,13 +381,13 @@ def monkeypatches() -> list[str]:
 
 
 def private_attributes() -> list[str]:
-    """Returns the places where a test accesses another object's private attribute."""
+    """Returns the places where a test reads another object's undocumented attribute."""
     return [
         f"{path}:{node.lineno} {ast.unparse(node)}"
         for path, node in nodes_of_tests()
         if isinstance(node, ast.Attribute)
         and re.match(r"_[a-z]", node.attr)
-        and node.attr not in ("_core", "_asdict", "_replace")
+        and not re.fullmatch(r"_(core|asdict|replace|exit|repr_\w+_)", node.attr)
         and last_name(node.value) != "self"
     ]
 

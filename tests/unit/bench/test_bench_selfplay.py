@@ -1,11 +1,7 @@
 """What ``tengen bench selfplay`` tells of rows where games end, and where none does."""
 
-from __future__ import annotations
-
 import json
 import os
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -17,10 +13,10 @@ RATES = ("rows_per_s", "rows_per_cpu_s", "games_per_s")
 
 
 @pytest.fixture
-def bench(capsys: pytest.CaptureFixture[str]) -> Iterator[Any]:
+def bench(capsys):
     cores = os.sched_getaffinity(0)
 
-    def run(words: str) -> str:
+    def run(words):
         assert cli.main(["bench", "selfplay", *WORDS.split(), *words.split()]) == 0
         return str(capsys.readouterr().out)
 

@@ -125,5 +125,3 @@ def test_a_draw_is_as_likely_as_its_temperature_says():
 def test_a_draw_has_no_search_before_it():
     with refused(UsageError, "simulations (2)"):
         Level(simulations=2, temperature=1.0)
-    with refused(UsageError, "temperature (nan)"):
-        Level(temperature=float("nan"))

@@ -1,15 +1,10 @@
 """The files of ``game new`` and ``env new`` work, and so do the commands they name."""
 
-from __future__ import annotations
-
-import io
 import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -34,9 +29,7 @@ BRIEF = {
 }
 
 
-def written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], *words: str
-) -> tuple[dict[str, Any], list[str]]:
+def written(tmp_path, capsys, *words):
     """Runs a command twice; returns its JSON report and its printed lines."""
     assert cli.main([*words, "--out", str(tmp_path / "a b"), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -45,16 +38,14 @@ def written(
 
 
 @pytest.fixture
-def run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[[str, Path], str]:
+def run(monkeypatch, type_in, capsys):
     """Returns a function that runs a command line and returns its output."""
 
-    def run_tengen(command: str, cwd: Path) -> str:
+    def run_tengen(command, cwd):
         program, *words = shlex.split(command)
         assert program == "tengen"
         monkeypatch.chdir(cwd)
-        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        type_in("")
         before = [*sys.path]
         code = cli.main(words)
         sys.path[:] = before
@@ -67,19 +58,14 @@ def run(
     return run_tengen
 
 
-def brief(command: str) -> str:
+def brief(command):
     for long, short in BRIEF.items():
         command = command.replace(long, short)
     return command
 
 
 @pytest.mark.parametrize("kind", ["game", "env"])
-def test_both_files_are_written_and_pass_their_own_tests(
-    kind: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    run: Callable[[str, Path], str],
-) -> None:
+def test_both_files_are_written_and_pass_their_own_tests(kind, tmp_path, capsys, run):
     if kind == "env":
         pytest.importorskip("gymnasium")
     name, made = f"my_{kind}", f"My{kind.capitalize()}"
@@ -117,12 +103,7 @@ def test_both_files_are_written_and_pass_their_own_tests(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["game", "env"])
-def test_every_command_that_is_named_works(
-    kind: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    run: Callable[[str, Path], str],
-) -> None:
+def test_every_command_that_is_named_works(kind, tmp_path, capsys, run):
     if kind == "env":
         pytest.importorskip("gymnasium")
     report, _ = written(tmp_path, capsys, kind, "new", "mine")
@@ -153,9 +134,7 @@ def test_every_command_that_is_named_works(
         ("tengen", "a module which Python finds already (tengen)"),
     ],
 )
-def test_a_name_that_would_not_work_is_refused(
-    name: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_name_that_would_not_work_is_refused(name, words, tmp_path, capsys):
     assert cli.main(["game", "new", name, "--out", str(tmp_path / "out")]) == 2
     line = capsys.readouterr().err
     assert line.startswith(f"tengen: name ({name}) must ")
@@ -164,9 +143,7 @@ def test_a_name_that_would_not_work_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_module_that_would_be_hidden_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_that_would_be_hidden_is_refused(tmp_path, capsys, monkeypatch):
     (tmp_path / "test_mine.py").touch()
     monkeypatch.syspath_prepend(str(tmp_path))
     out = tmp_path / "out"
@@ -176,9 +153,7 @@ def test_a_module_that_would_be_hidden_is_refused(
 
 
 @pytest.mark.parametrize("there", ["mine.py", "test_mine.py"])
-def test_nothing_is_overwritten(
-    there: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_overwritten(there, tmp_path, capsys):
     (tmp_path / there).write_text("mine")
     assert cli.main(["game", "new", "mine", "--out", str(tmp_path)]) == 2
     line = capsys.readouterr().err
@@ -187,9 +162,7 @@ def test_nothing_is_overwritten(
     assert (tmp_path / there).read_text() == "mine"
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path, capsys):
     (tmp_path / "file").touch()
     assert cli.main(["game", "new", "mine", "--out", str(tmp_path / "file/x")]) == 1
     assert capsys.readouterr().err.count("\n") == 1

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -123,7 +121,7 @@ def test_a_call_that_cannot_be_interrupted_is_an_error_of_a_program_once_it_retu
                 with contextlib.suppress(swallowed):
                     time.sleep(0.02)
 
-    raised: list[BaseException] = []
+    raised = []
 
     def ask():
         try:
@@ -179,7 +177,7 @@ def test_two_at_once_are_both_interrupted_whichever_ends_first(first_to_end):
 
 
 def test_handlers_of_the_same_signal_stay_and_get_theirs():
-    got: list[str] = []
+    got = []
 
     class Handling(own.Plain):
         def step(self, action):

@@ -43,7 +43,6 @@ def test_it_keeps_the_protocol(folder):
         r"(\d+) won by the first player, 0 drawn, (\d+) lost",
         seen,
     )
-    assert numbers is not None, seen
     fewest, most, won, lost = map(int, numbers.groups())
     assert 4 < fewest < most <= 12
     assert won + lost == 100

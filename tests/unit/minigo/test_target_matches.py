@@ -1,7 +1,5 @@
 """Matches with a target: sharing between processes, and recovery after a kill."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil
@@ -352,7 +350,7 @@ def test_a_part_that_a_result_overtook_is_dropped(run):
         return report
 
     role.change = overtaken
-    assert (role.turn() or {})["part"] == 0
+    assert role.turn()["part"] == 0
     in_the_way.unlink()
     assert role.turn() is None
 

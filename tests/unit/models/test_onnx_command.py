@@ -1,7 +1,5 @@
 """``tengen data export-onnx``, and the examples that use its files."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -16,7 +14,7 @@ from tengen import games
 from tengen.cli import main
 from tengen.models import ModelMeta, publish_model
 from tengen.nets import InferenceHead, MlpConfig, ResNetConfig, board_of
-from tengen.run import NumberedFolder, RunDirectory
+from tengen.run import RunDirectory
 from tengen.tensors import Signature, TensorSpec
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -50,7 +48,7 @@ def publish(path, task, net, wanted):
     tensors = {name: tensor.numpy() for name, tensor in built.state_dict().items()}
     run = RunDirectory.create_or_resume(path)
     run.write_run({"config": {"task": task}})
-    folder: NumberedFolder = run.models
+    folder = run.models
     publish_model(folder.entry(0), meta, tensors, None)
     return path, InferenceHead(built).eval()
 

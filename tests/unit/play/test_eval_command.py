@@ -1,9 +1,6 @@
 """``tengen eval``: the report, and the arguments that it refuses."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import pytest
 
@@ -22,8 +19,7 @@ def evaluate(capsys):
         captured = capsys.readouterr()
         assert captured.err == ""
         (line,) = captured.out.splitlines()
-        report: dict[str, Any] = json.loads(line)
-        return report
+        return json.loads(line)
 
     return run
 
@@ -130,7 +126,7 @@ def test_for_people(tmp_path, publish_agent, capsys):
 def test_it_tells_how_far_it_is(tmp_path, publish_agent, monkeypatch):
     task = "tests.environments:Plain"
     run = publish_agent(tmp_path / "run", task)
-    told: list[str] = []
+    told = []
     monkeypatch.setattr(ProgressLine, "tell", lambda self, text: told.append(text))
     assert cli.main(["eval", str(run.path), "--task", task, "--episodes", "2"]) == 0
     assert told == ["episode 1 of 2", "episode 2 of 2"]

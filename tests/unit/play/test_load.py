@@ -11,7 +11,6 @@ from tengen.evaluation import open_player
 from tengen.inference.openvino_backend import supported_precisions
 from tengen.play.loading import load_player
 from tengen.search import PlayConfig, SearchConfig
-from tests.host_device import HostDevice
 from tests.refusals import refused
 
 pytestmark = pytest.mark.precision
@@ -174,17 +173,9 @@ def test_a_setting_that_is_refused_is_one_line(run, capsys, command, setting, me
 
 
 @pytest.fixture
-def gpus(monkeypatch):
-    """Simulates two GPUs with the CPU; returns the device names requested."""
-    asked = []
-
-    def make(word):
-        asked.append(word)
-        return HostDevice()
-
-    monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: 2)
-    monkeypatch.setattr("tengen.inference.device_backend.CudaDevice", make)
-    return asked
+def gpus(give_gpus):
+    """Returns the names of the GPUs that are opened, of two."""
+    return give_gpus(2)
 
 
 def test_a_model_plays_on_the_device_that_is_asked_for(run, gpus, give_cores):

@@ -1,15 +1,11 @@
 """What cannot work is refused with one line, before anything is written."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys
 import tempfile
 import types
 from importlib.machinery import ModuleSpec
-from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
@@ -154,9 +150,7 @@ WORDS = ["train", "tictactoe", "--games", "0", "--devices", "cpu", "--out"]
 
 
 @pytest.mark.parametrize("name", ["", "run", "some/where/run"])
-def test_a_new_run_on_a_read_only_disk(
-    small_disk: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_new_run_on_a_read_only_disk(small_disk, name, capsys):
     remount(small_disk)
     assert cli.main([*WORDS, str(small_disk / name)]) == 2
     assert capsys.readouterr().err == (
@@ -166,9 +160,7 @@ def test_a_new_run_on_a_read_only_disk(
     )
 
 
-def test_a_run_that_was_made_before_the_disk_was_read_only(
-    small_disk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_was_made_before_the_disk_was_read_only(small_disk, capsys):
     out = str(small_disk / "run")
     assert cli.main([*WORDS, out]) == 0
     remount(small_disk)
@@ -179,9 +171,7 @@ def test_a_run_that_was_made_before_the_disk_was_read_only(
     assert line.count("\n") == 1
 
 
-def test_models_that_are_still_to_meet_their_target(
-    small_disk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_models_that_are_still_to_meet_their_target(small_disk, capsys):
     out = str(small_disk / "run")
     recipe = ["go/5", "--recipe", "mlperf_minigo_small"]
     assert cli.main(["train", *recipe, *WORDS[2:], out]) == 0
@@ -194,12 +184,8 @@ def test_models_that_are_still_to_meet_their_target(
     )
 
 
-def test_a_folder_that_is_not_the_user_s(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def refuse(*, dir: Path) -> NoReturn:
+def test_a_folder_that_is_not_the_user_s(tmp_path, monkeypatch, capsys):
+    def refuse(*, dir):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
@@ -208,23 +194,19 @@ def test_a_folder_that_is_not_the_user_s(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_other_commands_make_is_refused_as_usage_too(
-    small_disk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_other_commands_make_is_refused_as_usage_too(small_disk, capsys):
     remount(small_disk)
     assert cli.main(["store", str(small_disk / "store")]) == 2
     assert "it is mounted read-only" in capsys.readouterr().err
 
 
-def test_a_folder_that_may_be_written_has_nothing_left_in_it(tmp_path: Path) -> None:
+def test_a_folder_that_may_be_written_has_nothing_left_in_it(tmp_path):
     check_writable(tmp_path / "a" / "b")
     check_writable(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_not_named_in_utf_8(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_is_not_named_in_utf_8(tmp_path, capsys):
     out = tmp_path / os.fsdecode(b"p\xff")
     assert cli.main([*WORDS, str(out)]) == 2
     (line,) = capsys.readouterr().err.splitlines()

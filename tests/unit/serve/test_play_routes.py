@@ -11,6 +11,7 @@ from tengen.games.sgf import read_sgf
 from tengen.play import AgentPlayer
 from tengen.serve import Limits
 from tengen.serve.players import Players
+from tests.refusals import refused
 from tests.unit.serve.made_runs import random_moves
 from tests.unit.serve.served import serving
 
@@ -195,7 +196,6 @@ class TestPlayers:
 
         players = Players(1, loads=lambda path, task=None: Agent())
         run = shelf.runs["tictactoe"]
-        with pytest.raises(UsageError) as error:
+        with refused(UsageError, f"run ({run.path})"):
             players.get(run, None)
-        assert str(error.value).startswith(f"run ({run.path})")
         assert len(closed) == 1

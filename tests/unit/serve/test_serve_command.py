@@ -55,7 +55,6 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path, publish_run, host)
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
     try:
         line = process.stdout.readline()
         found = re.fullmatch(

@@ -27,7 +27,7 @@ CHUNK = 4096
 STEP = {"x": Column(dtype="int64", shape=(500,)), "number": Column(dtype="int64")}
 
 
-def table_of(kind: str = "prioritized", **settings) -> TableConfig:
+def table_of(kind="prioritized", **settings):
     return TableConfig(
         name="t",
         columns=STEP,
@@ -36,11 +36,11 @@ def table_of(kind: str = "prioritized", **settings) -> TableConfig:
     )
 
 
-def step(number: int) -> dict[str, np.ndarray]:
+def step(number):
     return {"x": np.arange(500) + number, "number": np.int64(number)}
 
 
-def fill(store: Store, count: int, first: int = 0) -> None:
+def fill(store, count, first=0):
     with store.writer("w", "t") as writer:
         for number in range(first, first + count):
             writer.append(step(number), timeout_s=300.0)
@@ -48,14 +48,14 @@ def fill(store: Store, count: int, first: int = 0) -> None:
         writer.flush()
 
 
-def use_up(batch) -> list[int]:
+def use_up(batch):
     """Acknowledges a batch so that others are drawn first; returns its numbers."""
     numbers = check_steps(batch)
     batch.ack(np.zeros(len(numbers)))
     return numbers
 
 
-def check_steps(batch) -> list[int]:
+def check_steps(batch):
     numbers = batch.columns["number"]
     np.testing.assert_array_equal(
         batch.columns["x"], np.arange(500) + np.asarray(numbers)[:, None]
@@ -63,7 +63,7 @@ def check_steps(batch) -> list[int]:
     return [int(number) for number in numbers]
 
 
-def cold_store(folder: Path, *tables: TableConfig, slots: int = 16, **options) -> Store:
+def cold_store(folder, *tables, slots=16, **options):
     return Store(
         StoreConfig.of(
             tables,
@@ -157,7 +157,7 @@ def test_draws_are_those_of_a_store_that_has_all_in_memory(folder, kind, num_ste
                 batch.ack(priorities)
 
 
-def damage(folder: Path, where: range) -> None:
+def damage(folder, where):
     """Changes bytes in the rows of a store."""
     (path,) = (folder / "disk").glob("rows-*")
     with path.open("r+b") as file:

@@ -14,8 +14,6 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-Reset = tuple[Any, Any]
-
 
 class Walk(gymnasium.Env):
     """A walk on nine places from a drawn start; the ends give 1 and -1."""
@@ -151,7 +149,7 @@ def raises(error):
 
 
 class TakesNoSeed(Walk):
-    def reset(self) -> Reset:
+    def reset(self):
         return super().reset()
 
 
