@@ -56,8 +56,5 @@ class TargetConfig:
         for name in ("num_games", "chunk_games", "confirming_games"):
             value = getattr(self, name)
             check(
-                value % 2 == 0,
-                name,
-                value,
-                "must be even, as colours alternate; add one",
+                value % 2 == 0, name, value, "must be even, colours alternate; add one"
             )

@@ -37,7 +37,7 @@ OPENSPIEL_PREFIX = "openspiel/"
 _MAX_COUNT = 65535
 # Number of random moves with which a policy layout is tested.
 _NUM_PROBED_MOVES = 200
-_ADVICE = "tengen recipes --openspiel lists games that fit"
+_ADVICE = "tengen recipes --openspiel lists suitable games"
 
 
 def _rule(name: str, value: str) -> Callable[[Any], bool]:
@@ -51,11 +51,11 @@ RULES: dict[str, Callable[[Any], bool]] = {
     "without chance": _rule("chance_mode", "DETERMINISTIC"),
     "of perfect information": _rule("information", "PERFECT_INFORMATION"),
     "zero-sum": _rule("utility", "ZERO_SUM"),
-    "rewarded at the end only": _rule("reward_model", "TERMINAL"),
+    "with rewards only at the end": _rule("reward_model", "TERMINAL"),
     "won, drawn or lost": lambda game: (
         (game.min_utility(), game.max_utility()) == (-1, 1)
     ),
-    "seen by an observation tensor": lambda game: (
+    "with an observation tensor": lambda game: (
         game.get_type().provides_observation_tensor
     ),
     f"of at most {_MAX_COUNT} actions": lambda game: (
@@ -221,7 +221,7 @@ def list_openspiel() -> list[tuple[str, str]]:
         name = game_type.short_name
         if not game_type.default_loadable:
             needed = ", ".join(game_type.parameter_specification)
-            rows.append((name, f"depends on its parameters: {needed}"))
+            rows.append((name, f"needs parameters: {needed}"))
             continue
         broken = broken_rules(_load(OPENSPIEL_PREFIX + name))
         rows.append((name, f"must be {', '.join(broken)}" if broken else "fits"))
@@ -260,7 +260,7 @@ def _check_counts(name: str, given: dict[str, Any], known: dict[str, Any]) -> No
         usual = known.get(key)
         if type(value) is type(usual) is int and value < 1 <= usual:
             raise UsageError(
-                f"task ({name}) must have {key} of at least 1; leave it out for {usual}"
+                f"task ({name}) must have {key} at least 1; leave it out for {usual}"
             )
 
 
@@ -280,8 +280,8 @@ def _refused_as(name: str) -> Iterator[None]:
     except Exception as error:  # OpenSpiel raises many types, some from C++.
         reason = " ".join(str(error).split())
         raise UsageError(
-            f"task ({name}) is refused by OpenSpiel: {reason}; parameters are given as "
-            f"in {OPENSPIEL_PREFIX}hex(board_size=5)"
+            f"task ({name}) is rejected by OpenSpiel: {reason}; write parameters as in "
+            f"{OPENSPIEL_PREFIX}hex(board_size=5)"
         ) from None
     finally:
         os.dup2(kept, 2)
