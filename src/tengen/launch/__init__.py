@@ -83,8 +83,8 @@ def check_doors(name: str, config: RunConfig) -> None:
     if launcher.takes_turns:
         if config.launch.listen:
             text = (
-                f"launch.listen ({config.launch.listen}) has no effect where roles "
-                f"take turns; use --launch local to let others in"
+                f"launch.listen ({config.launch.listen}) has no effect if roles take "
+                "turns; use --launch local to accept connections"
             )
             warnings.warn(text, TengenWarning, stacklevel=2)
     elif launcher.has_learner_here(config):

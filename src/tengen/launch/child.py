@@ -150,7 +150,7 @@ def _where(
     path = Path(args.run)
     if args.connect is None:
         if args.identity is not None and not _is_run(path, args.identity):
-            raise _NoRun(f"host ({platform.node()}) has not the run")
+            raise _NoRun(f"host ({platform.node()}) does not have the run")
         return path, None
     connect = Connect(address=args.connect, fingerprint=args.fingerprint, token=token)
     if args.identity is None:
@@ -382,8 +382,8 @@ def _tell(
             to_runner.send(Dying(str(error)))
         return error.exit_code
     known: TengenError = refusal(error) or RunError(
-        f"role ({role}) failed by a bug, {type(error).__name__} {error}; "
-        f"report it with the traceback in the run's logs"
+        f"role ({role}) failed because of a bug, {type(error).__name__} {error}; "
+        "report it with the traceback in the run's logs"
     )
     # Without a runner, this process continues until it has saved its state.
     with contextlib.suppress(ConnectionError):

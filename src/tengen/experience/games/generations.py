@@ -80,8 +80,7 @@ def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
         except UsageError:
             continue  # another process has acquired this writer
     raise UsageError(
-        f"run ({run.path}) has the maximum of {MAX_WRITERS} self-play processes; "
-        "stop one"
+        f"run ({run.path}) has the maximum, {MAX_WRITERS} self-play processes; stop one"
     )
 
 

@@ -351,7 +351,7 @@ def check_window_memory(
         num_rows = _manifest(experience, state).num_rows
         raise RunError(
             f"window ({config.window_rows(num_rows)} rows) needs about "
-            f"{needed / 1000000000.0:.1f} GB, and {free / 1000000000.0:.1f} GB of "
+            f"{needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB of "
             "memory are free; lower --set store.max_rows"
         )
 

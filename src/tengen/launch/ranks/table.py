@@ -77,8 +77,8 @@ def check_alike(ranks: Sequence[RankInfo]) -> None:
             if theirs != ours:
                 raise UsageError(
                     f"{what} ({theirs} on rank {one.rank}, host {one.host}) must be "
-                    f"{ours}, as on rank 0, host {first.host}; install the same on "
-                    f"every host"
+                    f"{ours}, as on rank 0, host {first.host}; install the same "
+                    "version on every host"
                 )
 
 
@@ -154,12 +154,12 @@ def _wrong_number(
     parts = [f"{with_roles} {names}"]
     if acting:
         parts.append(f"{count} {'has' if count == 1 else 'have'} one {acting} each")
-    advice = f"give mpirun -n {needed}"
+    advice = f"use mpirun -n {needed}"
     left = len(ranks) - busy
     if acting and left >= 1 and count != left:
         advice += f", or --set launch.roles.{acting}.count={left}"
     return UsageError(
-        f"ranks ({len(ranks)}) must be {needed}, as {' and '.join(parts)}; {advice}"
+        f"ranks ({len(ranks)}) must be {needed}: {' and '.join(parts)}; {advice}"
     )
 
 
@@ -180,7 +180,7 @@ def _check_doors(
     if home != inference:
         raise UsageError(
             f"launch.roles.{schedule.serving} (on {inference}) must be on the host of "
-            f"the learner, {home}; ask for less of cores or GPUs for one of them"
+            f"the learner, {home}; request fewer cores or GPUs for one of them"
         )
     acting = _hosts(ranks, workers, where, schedule.acting)
     _check_listens(config, home, "actors", acting)
@@ -200,9 +200,9 @@ def _check_listens(config: RunConfig, home: str, who: str, hosts: set[str]) -> N
     away = hosts - {home}
     if away and not config.launch.listen:
         raise UsageError(
-            f"launch.listen (empty) must name an address of {home}, as {who} are on "
+            f"launch.listen (empty) must be an address of {home}, because {who} are on "
             f"{', '.join(sorted(away))}; set it, launch.certificate_file and "
-            f"launch.key_file"
+            "launch.key_file"
         )
 
 
@@ -259,15 +259,15 @@ class _Room:
         gpus = len(self._free_devices(rank))
         if asked.num_cpus > cores:
             return (
-                f"{name}.num_cpus ({asked.num_cpus}) must be at most {cores}, the "
-                f"cores that rank {rank} on {one.host} has left for {worker.name}; "
-                f"lower it, or give mpirun --bind-to none or a larger host"
+                f"{name}.num_cpus ({asked.num_cpus}) must be at most {cores}, the free "
+                f"cores of rank {rank} on {one.host} for {worker.name}; lower it, or "
+                "give mpirun --bind-to none or a larger host"
             )
         if asked.num_gpus > gpus:
             return (
-                f"{name}.num_gpus ({asked.num_gpus}) must be at most {gpus}, the GPUs "
-                f"that rank {rank} on {one.host} has left for {worker.name}; lower it, "
-                f"or give mpirun a host with more"
+                f"{name}.num_gpus ({asked.num_gpus}) must be at most {gpus}, the free "
+                f"GPUs of rank {rank} on {one.host} for {worker.name}; lower it, or "
+                "give mpirun a host with more GPUs"
             )
         return ""
 
@@ -332,7 +332,7 @@ def _check_seen(name: str, text: str, rank: RankInfo, placed: Placed) -> None:
     for word in text.split(","):
         if int(word.removeprefix("cuda:")) >= len(seen):
             raise UsageError(
-                f"{name} ({word}) is not there for {placed.worker.name}, which sees "
-                f"{len(seen)} GPUs of rank {rank.rank} on {rank.host}; give mpirun "
-                f"hosts that have it, or use --devices cpu"
+                f"{name} ({word}) is not available to {placed.worker.name}, which sees "
+                f"{len(seen)} GPUs of rank {rank.rank} on {rank.host}; give mpirun a "
+                "host with it, or use --devices cpu"
             )
