@@ -26,8 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--connect",
         metavar="HOST:PORT",
         help="join a run on another host, at the address in its launch.listen; RUN is "
-        "then a folder here for the files that the role needs, and the token is that "
-        f"of the variable {TOKEN_VARIABLE}",
+        f"then a local folder for the role's files, and the variable {TOKEN_VARIABLE} "
+        "must contain the token",
     )
     parser.add_argument(
         "--fingerprint", help="with --connect, the SHA-256 of the run's certificate"
@@ -43,7 +43,7 @@ def connect_of(args: argparse.Namespace) -> Connect | None:
     if args.connect is None:
         if args.fingerprint is not None:
             raise UsageError(
-                f"fingerprint ({args.fingerprint}) must come with --connect; name both"
+                f"fingerprint ({args.fingerprint}) must come with --connect; give both"
             )
         return None
     address = NetAddress.parse(args.connect)
@@ -51,7 +51,7 @@ def connect_of(args: argparse.Namespace) -> Connect | None:
         socket.getaddrinfo(address.host, address.port)
     except OSError as error:
         raise UsageError(
-            f"connect ({args.connect}) must name a host that is known: "
+            f"connect ({args.connect}) must name a known host: "
             f"{error.strerror or error}; correct it"
         ) from None
     return Connect(address=args.connect, fingerprint=args.fingerprint)

@@ -137,7 +137,7 @@ def check_doors(config: RunConfig) -> None:
             door.open(RUN).close()
         except UsageError as error:
             raise UsageError(
-                f"launch.listen ({launch.listen}) cannot be opened for {name}, {error}"
+                f"launch.listen ({launch.listen}) cannot be used for {name}, {error}"
             ) from None
 
 
@@ -219,8 +219,8 @@ def way_to(run: RunDirectory, name: str, connect: Connect | None) -> Connect:
         token = connect.token or os.environ.get(TOKEN_VARIABLE)
         if token is None:
             raise UsageError(
-                f"token ({TOKEN_VARIABLE}, not set) must be the run's; set it to the "
-                "content of endpoints/token in the learner's run"
+                f"token ({TOKEN_VARIABLE}, not set) must be set; set it to the content "
+                "of endpoints/token in the learner's run"
             )
         return Connect(
             address=str(address), token=token, fingerprint=connect.fingerprint
