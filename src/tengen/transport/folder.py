@@ -98,16 +98,16 @@ def check_own_folder(name: str, folder: Path) -> None:
     if stat.S_ISLNK(status.st_mode):
         found = "a link"
     elif not stat.S_ISDIR(status.st_mode):
-        found = "no folder"
+        found = "not a folder"
     elif status.st_uid != os.geteuid():
-        found = f"of user {status.st_uid}"
+        found = f"owned by user {status.st_uid}"
     elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         found = f"mode {stat.S_IMODE(status.st_mode):03o}"
     else:
         return
     raise UsageError(
-        f"{name} ({folder}, {found}) must be a folder of user {os.geteuid()} that "
-        f"nobody else can write; remove it, or choose another"
+        f"{name} ({folder}, {found}) must be a folder of user {os.geteuid()} that only "
+        "this user can write; remove it, or choose another"
     )
 
 
@@ -136,8 +136,8 @@ class FolderLock:
             names = [path.name for path in self._path.iterdir()]
             if not all(one.startswith((*own, LOCK_NAME)) for one in names):
                 raise UsageError(
-                    f"{name} ({directory}) must be new, or {_a(service)}'s; choose "
-                    f"another"
+                    f"{name} ({directory}) must be new, or that of {_a(service)}; "
+                    "choose another"
                 )
             if self._path in _claimed:
                 raise _running(service, name, directory)
@@ -170,8 +170,8 @@ class FolderLock:
 
 def _running(service: str, name: str, directory: Path) -> UsageError:
     return UsageError(
-        f"{name} ({directory}) is a running {service}'s; connect to it, or choose "
-        f"another"
+        f"{name} ({directory}) is in use by a running {service}; connect to it, or "
+        "choose another"
     )
 
 
