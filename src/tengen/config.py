@@ -149,7 +149,7 @@ def from_dict(cls: type[T], data: Mapping[str, Any], where: str = "") -> T:
         if field.name in data:
             values[field.name] = _convert(kinds[field.name], data[field.name], path)
         elif _is_required(field):
-            raise UsageError(f"{path} (missing) is required; give it a value")
+            raise UsageError(f"{path} (nothing) is required; give it a value")
     try:
         return cls(**values)
     except UsageError as error:

@@ -301,7 +301,7 @@ def test_a_served_store_listens_for_other_hosts(tmp_path, config):
 BAD = [
     ("tables.yaml", "", r"config \(.*\) must end in .json or .toml"),
     ("tables.toml", "tables = [", r"config \(.*\) is no TOML"),
-    ("tables.json", "{", r"config \(.*\) is no JSON"),
+    ("tables.json", "{", r"config \(.*\) is invalid JSON"),
     ("tables.json", "[]", r"StoreConfig \(\[\]\) must be a mapping"),
     ("tables.json", "{}", r"tables \(none\) must be at least one"),
     ("tables.json", '{"tabels": {}}', r'tabels .* did you mean "tables"'),

@@ -127,7 +127,7 @@ def test_a_pass_waits_for_enough_games_of_the_newest_model(played: Played) -> No
     assert len(keys) == size // B * B
     check_pass(keys, games)
     assert (
-        window.lacks(B) == "generation (0) is learned from; play with the newer model"
+        window.lacks(B) == "generation (0) was learned already; play with a newer model"
     )
 
 

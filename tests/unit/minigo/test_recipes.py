@@ -132,7 +132,9 @@ def test_a_run_without_rates_is_open():
     (reason,) = open_because(
         to_dict(config_of("go/19", "mlperf_minigo", *CLOSED, *free))
     )
-    assert reason == "learner.optimizer.rates (empty) has a rate in the closed division"
+    assert (
+        reason == "learner.optimizer.rates (empty) must be set in the closed division"
+    )
 
 
 def test_int8_is_open_and_floats_are_not():
@@ -143,7 +145,10 @@ def test_int8_is_open_and_floats_are_not():
     content = to_dict(config)
     content["inference"]["precision"] = "int8"
     (reason,) = open_because(content)
-    assert reason == "inference.precision (int8) is fp32 or bf16 in the closed division"
+    assert (
+        reason
+        == "inference.precision (int8) must be fp32 or bf16 in the closed division"
+    )
     # ``agent.play`` also sets the precision of the target's player.
     config = config_of("go/19", "mlperf_minigo", *CLOSED, "agent.play.precision=int8")
     (reason,) = open_because(to_dict(config))
@@ -212,7 +217,7 @@ def test_the_benchmark_is_not_run_without_a_target(tmp_path, capsys):
     words = ["train", "go/19", "--recipe", "mlperf_minigo", "--out", str(out)]
     assert cli.main([*words, "--games", "1"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "agent.target.opponent (empty) must name whom the models meet" in line
+    assert "agent.target.opponent (empty) must be set" in line
     assert not out.exists()
     small = "agent.target.opponent="
     words = ["train", "go/5", "--recipe", "mlperf_minigo_small", "--set", small]

@@ -174,7 +174,7 @@ def test_a_run_of_an_earlier_version_grows_too(
     capsys.readouterr()
     config = record(tmp_path / "run", monkeypatch, minutes=5.0)
     assert config.agent.stages == stages
-    is_told = "grows from now on" in capsys.readouterr().out
+    is_told = "now grows" in capsys.readouterr().out
     assert is_told == (before != stages)
     # The version of now writes what it says, and asks nobody again.
     again = record(tmp_path / "run", monkeypatch, minutes=5.0)

@@ -67,8 +67,14 @@ SEARCH = "--set agent.actor.search"
             f"{TRAIN} --set launch.listen=127.0.0.1:1 --set launch.key_file=k",
             "tengen: launch.key_file (k)",
         ),
-        ("train neither:P", "tengen.games.OwnGame, or an environment, a gymnasium.Env"),
-        ("train neither:Q", "tengen.games.OwnGame, or an environment, a gymnasium.Env"),
+        (
+            "train neither:P",
+            "a game (see tengen.games.OwnGame) or an environment (a gymnasium.Env)",
+        ),
+        (
+            "train neither:Q",
+            "a game (see tengen.games.OwnGame) or an environment (a gymnasium.Env)",
+        ),
         # Where it is installed its scenario is named, else the suite.
         ("train footbal/academy_corner", 'did you mean "football/'),
         ("train smax/3m", "tengen recipes lists what can be trained"),
@@ -93,7 +99,7 @@ def test_a_run_that_has_lost_its_config_is_not_begun_anew(tmp_path, capsys, fold
     kept.mkdir(parents=True)
     assert cli.main(["train", "tictactoe", "--out", str(tmp_path / "run")]) == 2
     line = capsys.readouterr().err
-    assert f"has {folder}/ and no run.json" in line
+    assert f"has {folder}/, but no run.json" in line
     assert line.count("\n") == 1
     assert list((tmp_path / "run").rglob("*")) == [kept.parent, kept]
 
@@ -118,14 +124,12 @@ def test_a_replay_without_room(refused_line, monkeypatch):
         "tengen.experience.steps.room._free_bytes", lambda folder: 2_000_000
     )
     line = refused_line("train", "CartPole-v1", "--agent", "dqn", "--frames", "100")
-    assert line.startswith(
-        "tengen: store.max_items (100000) must fit the 2.0 MB that are free on the disk"
-    )
+    assert line.startswith("more than the 2.0 MB free on the disk")
     words = ["train", "CartPole-v1", "--agent", "dqn", "--actors", "2"]
     line = refused_line(*words, "--frames", "100")
-    assert "the 2.0 MB that are free in /dev/shm, where actors reach it" in line
+    assert "more than the 2.0 MB free in /dev/shm, which actors share" in line
     line = refused_line("train", "CartPole-v1", "--set", "store.memory_bytes=5000")
-    assert line.startswith("tengen: store.memory_bytes (5000) must be 0 where")
+    assert line.startswith("tengen: store.memory_bytes (5000) must be 0 with")
 
 
 SLOW = """
@@ -160,9 +164,8 @@ def test_a_new_run_on_a_read_only_disk(
     remount(small_disk)
     assert cli.main([*WORDS, str(small_disk / name)]) == 2
     assert capsys.readouterr().err == (
-        f"tengen: path ({small_disk / name}) cannot be written, "
-        "it is mounted read-only; "
-        "mount it for writing or choose another folder\n"
+        f"tengen: path ({small_disk / name}) cannot be written, it is mounted "
+        "read-only; mount it for writing, or choose another folder\n"
     )
 
 
@@ -189,8 +192,8 @@ def test_models_that_are_still_to_meet_their_target(
     capsys.readouterr()
     assert cli.main(["eval", out]) == 2
     assert capsys.readouterr().err == (
-        f"tengen: path ({out}) cannot be written, it is mounted read-only; "
-        "mount it for writing or choose another folder\n"
+        f"tengen: path ({out}) cannot be written, it is mounted read-only; mount it "
+        "for writing, or choose another folder\n"
     )
 
 

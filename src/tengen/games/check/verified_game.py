@@ -106,7 +106,7 @@ class VerifiedGame:
             self.fail(
                 "legal_actions",
                 legal,
-                f"must be from 0 to {self._own.num_actions - 1}",
+                f"must be 0 to {self._own.num_actions - 1}",
                 "raise num_actions, or number the actions from 0",
             )
         return legal

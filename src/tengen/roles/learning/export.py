@@ -250,8 +250,8 @@ class ExportRole:
         if num_rows < _MIN_INT8_ROWS:
             return self._refused(
                 generation,
-                f"there are only {num_rows} different positions, fewer than "
-                f"{_MIN_INT8_ROWS}",
+                f"num_rows ({num_rows}) must be at least {_MIN_INT8_ROWS} different "
+                f"positions",
             )
         check = quantise(directory, *positions)
         report: dict[str, Any] = {"int8": check.record()}

@@ -83,8 +83,8 @@ def test_memory():
     assert limits(f"max_memory {least + (2 << 20)}").tree_bytes == 2 << 20
     assert limits(f"max_memory {least}").problem is None
     assert limits(f"max_memory {least - 1}").problem == (
-        f"max_memory ({least - 1}) must be at least {least} bytes for the program and "
-        f"this model"
+        f"max_memory ({least - 1}) must be at least {least} bytes, for the program and "
+        "this model"
     )
     assert limits("max_memory 60", "max_memory 0").problem is None
 

@@ -66,7 +66,7 @@ def assert_said(ballast: Ballast, disk: Path) -> None:
         f"waits, the disk of {disk}/run is full (0.0 MB free); free"
     )
     assert "nothing durable is lost (" in waits
-    assert goes_on == "goes on, the disk has room again"
+    assert goes_on == "resumes, the disk has space again"
 
 
 @pytest.mark.parametrize("how_often", [1, 3])
