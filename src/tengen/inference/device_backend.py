@@ -183,7 +183,7 @@ class DeviceBackend:
                 lanes = []  # lanes of all devices must have equal sizes
         if rows < wanted:
             self.notes.append(
-                f"inference.device_rows ({wanted}) exceeds the device's memory; "
+                f"inference.device_rows ({wanted}) exceeds the memory; "
                 f"batches have at most {rows} rows"
             )
         for device in self._devices:
@@ -206,7 +206,7 @@ class DeviceBackend:
         Blocks for some seconds. Omits batch sizes that do not fit the first device.
 
         Raises:
-            RunError: The smallest batch does not fit the device's memory.
+            RunError: The smallest batch does not fit the memory.
         """
         rates: dict[int, float] = {}
         for rows in _TRIAL_ROWS:

@@ -172,10 +172,7 @@ def returning(value):
         (broken(max_plies="7"), "Nim.max_plies ('7') must be an integer"),
         (broken(max_plies=3), "Nim.is_terminal (False) must be True"),
         (broken(policy_layout="grid"), "Nim.policy_layout ('grid') must be one of"),
-        (
-            broken(policy_layout="columns"),
-            "Nim.policy_layout ('columns') needs num_actions 7",
-        ),
+        (broken(policy_layout="columns"), "Nim.policy_layout ('columns') needs num"),
         (broken(to_play=returning(1.0)), "Nim.to_play (1.0) must be 0 or 1"),
         (broken(is_terminal=returning(0)), "Nim.is_terminal (0) must be a bool"),
         (broken(returns=returning((0.5, -0.5))), "must be (1, -1), (-1, 1) or (0, 0)"),

@@ -175,10 +175,7 @@ def test_a_value_in_which_a_text_ends_is_dropped(end):
         record = read_sgf(f"(;SZ[9];B[cc];W[dd]{last}")
         assert record.moves == (20, 30)
         name = end.partition("[")[0]
-        note = (
-            f"the text ends within the game; its incomplete last value, of {name}, is "
-            "dropped"
-        )
+        note = f"the text ends within the game; its last value, of {name}, is dropped"
         assert record.notes == (note,)
 
 

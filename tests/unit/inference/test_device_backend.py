@@ -167,8 +167,7 @@ def test_lanes_are_halved_until_they_fit_and_it_is_said_once(model, planes, let_
     policy, _ = ask(lanes[0], PACKED, planes[:16])
     np.testing.assert_allclose(policy, torch_answers(model, planes)[0][:16], atol=2e-5)
     assert first.notes == [
-        "inference.device_rows (64) exceeds the device's memory; batches have at most "
-        "16 rows"
+        "inference.device_rows (64) exceeds the memory; batches have at most 16 rows"
     ]
     # The next model begins with what fits.
     device = TryingDevice()

@@ -132,9 +132,7 @@ def test_a_run_without_rates_is_open():
     (reason,) = open_because(
         to_dict(config_of("go/19", "mlperf_minigo", *CLOSED, *free))
     )
-    assert (
-        reason == "learner.optimizer.rates (empty) must be set in the closed division"
-    )
+    assert reason.startswith("learner.optimizer.rates (empty) must be set in ")
 
 
 def test_int8_is_open_and_floats_are_not():
@@ -145,10 +143,7 @@ def test_int8_is_open_and_floats_are_not():
     content = to_dict(config)
     content["inference"]["precision"] = "int8"
     (reason,) = open_because(content)
-    assert (
-        reason
-        == "inference.precision (int8) must be fp32 or bf16 in the closed division"
-    )
+    assert reason.startswith("inference.precision (int8) must be fp32 or bf16 in ")
     # ``agent.play`` also sets the precision of the target's player.
     config = config_of("go/19", "mlperf_minigo", *CLOSED, "agent.play.precision=int8")
     (reason,) = open_because(to_dict(config))

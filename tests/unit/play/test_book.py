@@ -181,10 +181,7 @@ def test_a_run_keeps_a_copy_of_its_book(book_file, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "error"),
     [
-        (
-            ["agent.actor.book_share=0.5"],
-            "agent.actor.book_share (0.5) needs an opening book;",
-        ),
+        (["agent.actor.book_share=0.5"], "agent.actor.book_share (0.5) needs an open"),
         (["agent.rating.book=true"], "agent.rating.book (True) needs an opening book;"),
         (["agent.gate.kind=sprt", "agent.gate.book=true"], "agent.gate.book (True)"),
         (["agent.book=/absent"], "agent.book (/absent) is not used;"),

@@ -69,8 +69,7 @@ def test_a_learner_with_too_few_rows_publishes_nothing(
     change(run, "store.min_rows=1", "store.limiter.samples_per_row=0.5")
     assert once("learn", run, capsys) == (
         f"samples ({rows // 2}) that store.limiter allows must be at least "
-        "learner.batch_size (64); play more games, or raise "
-        "store.limiter.samples_per_row"
+        "learner.batch_size (64); play more, or raise store.limiter.samples_per_row"
     )
     assert run.checkpoints.numbers() == [0]
 

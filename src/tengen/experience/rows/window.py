@@ -143,7 +143,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
             return ""
         return (
             f"samples ({available}) that store.limiter allows must be at least "
-            f"learner.batch_size ({num_samples}); play more games, or raise "
+            f"learner.batch_size ({num_samples}); play more, or raise "
             "store.limiter.samples_per_row"
         )
 

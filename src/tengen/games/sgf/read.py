@@ -155,7 +155,7 @@ def _notes(tree: Tree) -> list[str]:
     """Returns notes about an SGF text: truncation, and further games."""
     notes = ["only the first of several games is read"] if tree.is_collection else []
     if tree.is_cut:
-        dropped = f"; its incomplete last value, of {tree.unfinished[:40]}, is dropped"
+        dropped = f"; its last value, of {tree.unfinished[:40]}, is dropped"
         notes.append("the text ends within the game" + dropped * bool(tree.unfinished))
     return notes
 

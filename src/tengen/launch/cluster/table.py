@@ -220,7 +220,7 @@ def _no_room(
         where = "together on one host of the cluster"
     if home:
         where = (
-            f"on host {next((node.host for node in nodes if node.node == home))}, the "
+            f"on host {next(node.host for node in nodes if node.node == home)}, the "
             "only host with the run directory"
         )
         advice = "put the run on a filesystem that all hosts have"

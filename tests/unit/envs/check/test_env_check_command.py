@@ -143,10 +143,7 @@ def test_an_installed_one_is_checked(check, task):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (
-            ("planted_none:Env",),
-            "task (planted_none:Env) must name an importable module",
-        ),
+        (("planted_none:Env",), "task (planted_none:Env) must name an importable"),
         (("planted_envs:Wall",), 'did you mean "Walk"?'),
         (("CartPole-v9",), 'environment ("CartPole-v9") is not known to Gymnasium'),
         (("minatar/Pong",), 'environment ("minatar/Pong")'),
