@@ -51,11 +51,11 @@ RULES: dict[str, Callable[[Any], bool]] = {
     "without chance": _rule("chance_mode", "DETERMINISTIC"),
     "of perfect information": _rule("information", "PERFECT_INFORMATION"),
     "zero-sum": _rule("utility", "ZERO_SUM"),
-    "with rewards only at the end": _rule("reward_model", "TERMINAL"),
+    "rewarded at the end only": _rule("reward_model", "TERMINAL"),
     "won, drawn or lost": lambda game: (
         (game.min_utility(), game.max_utility()) == (-1, 1)
     ),
-    "with an observation tensor": lambda game: (
+    "seen by an observation tensor": lambda game: (
         game.get_type().provides_observation_tensor
     ),
     f"of at most {_MAX_COUNT} actions": lambda game: (
@@ -221,7 +221,7 @@ def list_openspiel() -> list[tuple[str, str]]:
         name = game_type.short_name
         if not game_type.default_loadable:
             needed = ", ".join(game_type.parameter_specification)
-            rows.append((name, f"needs parameters: {needed}"))
+            rows.append((name, f"depends on its parameters: {needed}"))
             continue
         broken = broken_rules(_load(OPENSPIEL_PREFIX + name))
         rows.append((name, f"must be {', '.join(broken)}" if broken else "fits"))

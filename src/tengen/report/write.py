@@ -334,7 +334,7 @@ def report(args: argparse.Namespace) -> dict[str, Any]:
     if not args.json:
         print(f"{made.path}: {made.num_bytes / 1000:,.0f} kB")
     for line in made.missing:
-        warnings.warn(f"report (incomplete) lacks {line}", TengenWarning, stacklevel=2)
+        warnings.warn(f"report lacks {line}", TengenWarning, stacklevel=2)
     return {
         "exit_code": RunError.exit_code if made.missing else 0,
         "run": args.run,

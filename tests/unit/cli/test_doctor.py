@@ -88,7 +88,7 @@ def test_the_kernels_and_why_no_others(answers):
     has = {"avx2", "fma", "bmi1", "bmi2", "avx512f"}
     answers(doctor, cpu_features=lambda: frozenset(has))
     assert doctor.kernels().text == (
-        "avx2: not avx512: it has no avx512bw avx512dq avx512vl avx512cd; "
+        "avx2: not avx512: the processor lacks avx512bw avx512dq avx512vl avx512cd; "
         "the processor has avx2 fma bmi1 bmi2"
     )
 

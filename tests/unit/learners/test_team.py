@@ -367,7 +367,7 @@ def test_one_that_cannot_reach_the_group_is_asked_ever_more_seldom(
     assert tried_s[2] - tried_s[1] >= 1.0
     assert leader.said[:2] == [
         f"learner 1 did not connect to the others, and is retried in {pause} s: "
-        "learner 1 says: connection refused"
+        "learner 1 reports: connection refused"
         for pause in ("0.5", "1")
     ]
     assert leader.team.size == 1

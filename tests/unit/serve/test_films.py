@@ -51,7 +51,7 @@ def test_a_gif_is_watched_and_closed(page, film):
 def test_an_mp4_plays_and_is_wound_on(page, film):
     program = find_ffmpeg()
     if program is None:
-        pytest.skip("no ffmpeg is found; pip install 'tengen-rl[video]'")
+        pytest.skip("no ffmpeg was found; pip install 'tengen-rl[video]'")
     with serving([film(lambda: Mp4(program)).path]) as live:
         page.open(f"{live.url}/environments")
         seen = "document.querySelector('.films video')"

@@ -44,7 +44,7 @@ def words(out: Path, folder: Path | str, min_games: int) -> list[str]:
     [
         ("missing", 0, 1, "must contain imported generations"),
         ("empty", 0, 1, "must contain imported generations"),
-        ("other", 7, 1, "must be of go/5/nosuicide/planes=minigo, not of go/7"),
+        ("other", 7, 1, "must be for go/5/nosuicide/planes=minigo, not go/7"),
         ("few", 5, 4, "store.min_games (4) games, and only 0 of them have that many"),
         ("short", 5, 1, "must end with store.num_generations (5) generations"),
         ("cut", 5, 1, "cannot be used: rows"),
