@@ -91,7 +91,7 @@ class FrameFinder {
 File create_journal(const std::string& path, const std::string& meta) {
   if (meta.size() > kMaxMetaBytes) {
     throw Error("meta (" + std::to_string(meta.size()) +
-                " bytes) must be at most 1 MiB; describe less");
+                " bytes) must be at most 1 MiB; shorten it");
   }
   if (std::filesystem::exists(path)) {
     throw Error("journal (" + path + ") must not exist yet; open a new incarnation");

@@ -27,8 +27,8 @@ namespace {
 constexpr size_t kMostReady = 1024;
 
 [[noreturn]] void fail(int reason) {
-  throw Error(std::string("descriptors (waited for) cannot be: ") + std::strerror(reason) +
-              "; close others, or raise the limit by ulimit -n");
+  throw Error(std::string("descriptors (polled) cannot be waited for: ") + std::strerror(reason) +
+              "; close others, or raise ulimit -n");
 }
 
 }  // namespace

@@ -418,7 +418,7 @@ def test_top_tells_hits_and_what_fails(tmp_path):
     # Memory has space for 32 of the 190 chunks.
     assert 0.0 < row["hit_rate"] < 0.5
     assert (row["num_items"], row["num_damaged"]) == (190, 10)
-    assert re.search(r"row 1\d of .*rows-0 is not what", report["trouble"])
+    assert re.search(r"row 1\d of .*rows-0 differs", report["trouble"])
     assert report["checkpoints"]["durability"] == "checkpoint"
     assert report["checkpoints"]["age_s"] > 0.0
     header, line, trouble, damaged, durability, *_ = text.splitlines()

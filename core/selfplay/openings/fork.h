@@ -62,7 +62,7 @@ typename G::State position_of(const G& game, const ForkSource& source, size_t nu
     if (game.outcome(state) != Outcome::kOngoing || !game.is_legal(state, source.moves[i])) {
       throw Error("fork source (move " + std::to_string(source.moves[i]) + " at ply " +
                   std::to_string(i) + ") must be legal in " + std::string(game.name()) +
-                  "; give games of this game");
+                  "; pass records of this game");
     }
     game.apply(state, source.moves[i]);
   }

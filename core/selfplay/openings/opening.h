@@ -40,7 +40,7 @@ void play_book_opening(const G& game, typename G::State& state,
     const bool is_over = game.outcome(state) != Outcome::kOngoing;
     if (is_over || (i < moves.size() && !game.is_legal(state, moves[i]))) {
       throw Error("opening (ply " + std::to_string(i) + ") must be legal in " +
-                  std::string(game.name()) + " and go on; give a book of this game");
+                  std::string(game.name()) + " and not end it; use a book of this game");
     }
     if (i < moves.size()) game.apply(state, moves[i]);
   }
