@@ -85,17 +85,17 @@ ADVICE = {
             "--actors"
         ),
         "publishing": (
-            "publishing models takes long; raise --set agent.actor.turn_steps (and "
-            "store.max_items of a queue)"
+            "publishing models takes long; raise --set agent.actor.turn_steps (for a "
+            "queue also --set store.max_items)"
         ),
         "tree": (
             "stepping the environments takes most of the time; step them in parallel "
-            "with --actors, or raise --set agent.actor.num_envs (and store.max_items "
-            "of a queue) to step more at once"
+            "with --actors, or raise --set agent.actor.num_envs (for a queue also "
+            "--set store.max_items) to step more at once"
         ),
         "inference": (
-            "the network takes most of the time; raise --set agent.actor.num_envs (and "
-            "store.max_items of a queue) for larger batches"
+            "the network takes most of the time; raise --set agent.actor.num_envs (for "
+            "a queue also --set store.max_items) for larger batches"
         ),
     },
 }
@@ -130,8 +130,8 @@ AT_ONCE_ADVICE: dict[str, dict[str, str]] = {
         "inference": (
             "inference cannot keep up; give it more cores with --set "
             "launch.roles.inference.num_cpus, run one server per GPU with --set "
-            "launch.roles.inference.count, raise --set agent.actor.num_envs (and "
-            "store.max_items of a queue) for larger batches, or give a new run a "
+            "launch.roles.inference.count, raise --set agent.actor.num_envs (for a "
+            "queue also --set store.max_items) for larger batches, or give a new run a "
             "smaller network"
         ),
         "simulation": (
@@ -140,7 +140,8 @@ AT_ONCE_ADVICE: dict[str, dict[str, str]] = {
         ),
         "playing": (
             "the learner waits for the actors; use more --actors, or raise --set "
-            "agent.actor.num_envs (and store.max_items of a queue) for larger batches"
+            "agent.actor.num_envs (for a queue also --set store.max_items) for larger "
+            "batches"
         ),
         "even": "actors and learner keep pace",
     },
@@ -153,8 +154,8 @@ LIGHTER = {
         "lower --set store.samples_per_item to use each item less often"
     ),
     "": (
-        "raise --set learner.batch_size (and store.max_items of a queue) for fewer "
-        "steps"
+        "raise --set learner.batch_size (for a queue also --set store.max_items) for "
+        "fewer steps"
     ),
 }
 """Advice that reduces the learner's work, by setting. The last advice applies if no
