@@ -170,7 +170,7 @@ def _class_name(starter: _Starter, name: str) -> str:
         and class_name not in words,
         "name",
         name,
-        f"gives module {name} and class {class_name}, one of which is reserved; try "
+        f"must not give reserved names, module {name} and class {class_name}; try "
         f"my_{name}",
     )
     return class_name

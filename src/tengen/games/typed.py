@@ -96,6 +96,6 @@ def add_task_argument(parser: argparse.ArgumentParser) -> None:
 
 def _refusal(task: str, of_source: str = "") -> str:
     return (
-        f"task ({task}){of_source} is Python code, which runs only if you name it; "
+        f"task ({task}){of_source} is a program, which runs only if you name it; "
         f"add{task_words(task)} to run it (in Python task=)"
     )

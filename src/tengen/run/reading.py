@@ -99,8 +99,8 @@ def newer_schema(path: Path, found: int, newest: int) -> UsageError:
         newest: The newest schema version that this code reads.
     """
     return UsageError(
-        f"schema ({found}) of {path} must be at most {newest} for this version; use "
-        "the tengen that made it, or a later one"
+        f"schema ({found}) of {path} is newer than {newest}, the newest supported here; "
+        "use the tengen that made it, or a later one"
     )
 
 

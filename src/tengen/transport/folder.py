@@ -100,7 +100,7 @@ def check_own_folder(name: str, folder: Path) -> None:
     elif not stat.S_ISDIR(status.st_mode):
         found = "not a folder"
     elif status.st_uid != os.geteuid():
-        found = f"owned by user {status.st_uid}"
+        found = f"of user {status.st_uid}"
     elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         found = f"mode {stat.S_IMODE(status.st_mode):03o}"
     else:

@@ -42,7 +42,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
         ("selfplay --device-rows -1", "device_rows (-1) must be 0 to 65536; "),
         ("learner --batch 0", ": batch (0) must be 1 to 65536"),
         ("learner --batch 8 --shards 9", ": shards (9) must be 1 to 8"),
-        ("learner --device auto", ": device (auto) must be a device; "),
+        ("learner --device auto", ": device (auto) must be a device, "),
         ("learner --device gpu", ": device (gpu) must be cpu or GPUs; "),
         ("learner --net minigo:2x8 --auxiliary", "(minigo:2x8) has no auxiliary"),
         ("inference --seconds nan", ": seconds (nan) must be above 0 and at most"),

@@ -60,7 +60,7 @@ def test_a_name_that_nobody_typed_never_imports_a_module(name):
     with pytest.raises(UsageError) as caught:
         envs.make(name, 1, 0)
     assert str(caught.value) == (
-        f"task ({name}) is Python code, which runs only if you name it; add --task "
+        f"task ({name}) is a program, which runs only if you name it; add --task "
         f"{name} to run it (in Python task=)"
     )
     assert "antigravity" not in sys.modules

@@ -140,7 +140,7 @@ def test_a_call_that_cannot_be_interrupted_is_an_error_of_a_program_once_it_retu
             thread.start()
             thread.join()
     (error,) = raised
-    assert "hangs when it is made, for 0.2 s" in str(error)
+    assert "hangs while it is made: no answer for 0.2 s" in str(error)
     if not in_main or swallowed is BaseException:
         assert "hangs (while it is made): no answer for 0.2 s" in str(warned[0].message)
 

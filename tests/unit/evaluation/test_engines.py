@@ -399,7 +399,7 @@ def test_the_command_prints_scores_and_writes_sgf(tmp_path, capsys):
     words = ["match", f"gtp:{command('go')}", "random", "--game", "go/4"]
     words += ["--games", "3", "--threads", "1", "--sgf", str(folder)]
     assert cli.main(words) == 0
-    assert "A scores" in capsys.readouterr().out
+    assert "A scored" in capsys.readouterr().out
     paths = sorted(folder.iterdir())
     assert [path.name for path in paths] == ["000000.sgf", "000001.sgf", "000002.sgf"]
     records = [read_sgf(path.read_bytes()) for path in paths]

@@ -113,7 +113,8 @@ def test_a_pass_waits_for_enough_games_of_the_newest_model(played: Played) -> No
     window.refresh()
     assert window.available() == 0
     assert window.lacks(B) == (
-        "games of generation 0 (5) must be at least store.min_games (6); play more"
+        "games of generation 0 (5) must be at least store.min_games (6); play more "
+        "games"
     )
     with refused(RunError, "num_samples (8)"):
         window.sample(B)

@@ -47,7 +47,7 @@ def test_what_was_written_is_read(tmp_path):
         ({"openings": [{"moves": [0, 1] * 50}]}, "opening 0 is not legal"),
         # Four in a column, so the game has ended.
         ({"openings": [{"moves": [0, 1, 0, 1, 0, 1, 0]}]}, "opening 0 is not legal"),
-        ({"openings": [{"moves": [3]}, {"moves": [3]}]}, "an opening twice"),
+        ({"openings": [{"moves": [3]}, {"moves": [3]}]}, "it has an opening twice"),
     ],
 )
 def test_a_damaged_book_is_refused_in_one_line(tmp_path, changes, what):

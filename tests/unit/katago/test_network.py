@@ -214,7 +214,7 @@ def test_numbers_must_be_finite(tmp_path):
     data = bytearray(SMALL)
     at = data.index(b"@BIN@") + 5
     data[at : at + 4] = np.float32(np.nan).tobytes()
-    assert "not finite" in refusal(tmp_path, bytes(data))
+    assert "non-finite" in refusal(tmp_path, bytes(data))
 
 
 def test_names_and_packing_are_checked(tmp_path):

@@ -274,7 +274,7 @@ def test_a_host_that_is_lost_is_not_waited_for(
     assert time.monotonic() - left_s[0] < 10
     assert leader.team.size == count
     assert leader.team.num_lost == 1
-    assert any(f"learner {count} is gone" in line for line in leader.said)
+    assert any(f"learner {count} has ended" in line for line in leader.said)
     leader.team.check_same()
     leader.team.close()
     # Nor does it wait for the leader, nor do the others for it.

@@ -102,13 +102,15 @@ def test_each_number_of_the_rules_is_looked_at(path):
     assert place[name] == FIXED[path]
     place[name] = "another"
     (reason,) = open_because(content)
-    assert reason == f"{path} (another) is {FIXED[path]} in the closed division"
+    assert reason == f"{path} (another) must be {FIXED[path]} in the closed division"
 
 
 def test_a_run_that_begins_with_itself_is_open():
     reasons = open_because(to_dict(config_of("go/19")))
     assert len(reasons) == 3
-    assert "learner.initial_model (empty) is the benchmark's checkpoint" in reasons[0]
+    assert (
+        "learner.initial_model (empty) must be the benchmark's checkpoint" in reasons[0]
+    )
     for opponent in ("random", "mcts:100", "gtp:gnugo --mode gtp", "katago:net.bin.gz"):
         made = [*CLOSED[:2], f"agent.target.opponent={opponent}"]
         (reason,) = open_because(to_dict(config_of("go/19", "mlperf_minigo", *made)))

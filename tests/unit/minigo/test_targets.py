@@ -274,7 +274,7 @@ def test_a_program_is_started_before_anything_starts() -> None:
     config = TargetConfig(opponent=engine)
     assert checked_opponent(config, "go/7") == config
     for word, why in {
-        "gtp:cat": '"protocol_version" by protocol_version, which is no GTP',
+        "gtp:cat": '"protocol_version" with protocol_version, which is not GTP',
         "gtp:false": 'exited on "protocol_version"',
         f"{engine} version": "must speak GTP 2, not 3",
         f"{engine} commands": "must know genmove",

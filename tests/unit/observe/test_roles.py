@@ -223,7 +223,8 @@ def test_the_share_of_learning_decides(
     text = ratio(told(events), CONFIG, NOW_S, PLAYED)
     assert text is not None
     assert text.startswith(
-        f"the learner is busy {share} of the time, each row was used 3.0 times of 4: "
+        f"the learner is busy {share} of the time, each row was used 3.0 times "
+        "(limit 4): "
     )
     assert words in text
 

@@ -160,7 +160,7 @@ def test_a_part_of_run_json_that_is_no_object_is_damage(run, capsys, name, value
     (run.path / "run.json").write_text(f'{{"schema": 1, {text}}}')
     assert main(["status", str(run.path)]) == 1
     err = capsys.readouterr().err
-    assert f"run.json) is damaged, its {name} is not an object; restore it" in err
+    assert f"run.json) is damaged, {name} is not an object; restore it" in err
     assert err.count("\n") == 1
 
 
@@ -227,4 +227,4 @@ def test_games_that_nobody_goes_on_with_are_told(run, capsys):
 def test_stop_asks(run, capsys):
     assert main(["stop", str(run.path)]) == 0
     assert run.stop_requested()
-    assert "ends" in capsys.readouterr().out
+    assert "end" in capsys.readouterr().out

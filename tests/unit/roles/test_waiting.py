@@ -63,7 +63,7 @@ def test_a_learner_with_too_few_rows_publishes_nothing(
     learn(run)  # the first checkpoint needs no rows
     assert run.checkpoints.numbers() == [0]
     rows = num_rows(run)
-    line = f"rows ({rows}) must be at least store.min_rows (1000); play more"
+    line = f"rows ({rows}) must be at least store.min_rows (1000); play more games"
     assert once("learn", run, capsys) == line
 
     change(run, "store.min_rows=1", "store.limiter.samples_per_row=0.5")

@@ -276,9 +276,7 @@ def unfinished_games(writer_directory: Path, generation: int) -> list[bytes]:
         if sizes.dtype.kind != "u" or sizes.ndim != 1 or sizes.sum() != len(data):
             raise RunError(f"unfinished games ({paths[-1]}) are damaged")
     except RunError as error:
-        raise RunError(
-            f"{error}; or delete the file, and its games start over"
-        ) from error
+        raise RunError(f"{error}; or delete it, and its games start over") from error
     bounds = [0, *np.cumsum(sizes).tolist()]
     return [data[start:end] for start, end in itertools.pairwise(bounds)]
 

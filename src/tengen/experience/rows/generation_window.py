@@ -119,7 +119,7 @@ class GenerationWindow(OrderedExperience[_Place]):
         assert place is not None
         num_rows = len(self._stock.rows_of_pass(place))
         raise UsageError(
-            f"learner.batch_size ({num_samples}) must be at most {num_rows}, the rows "
+            f"learner.batch_size ({num_samples}) must be at most the {num_rows} rows "
             f"of a pass over generation {newest}, which more games do not increase; "
             "lower it, or raise store.share or store.min_games"
         )

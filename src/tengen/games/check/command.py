@@ -89,7 +89,7 @@ def _open(task: str) -> OwnGame[Any]:
         not makes_environment(task),
         "task",
         task,
-        "has the methods of an environment, not of a game; use tengen env check",
+        "must be a game, not an environment; use tengen env check",
     )
     own: OwnGame[Any] = make_program(task)
     return own

@@ -253,7 +253,7 @@ def test_what_is_missing_is_told(tmp_path: Path) -> None:
         assert told.startswith("items (4) must be at least store.min_items (5); ")
         assert steps.append(2) == 2
         told = "items (2) ready for sampling must be at least learner.batch_size (4); "
-        assert steps.table.lacks(4) == told + "play more"
+        assert steps.table.lacks(4) == told + "collect more"
         assert steps.append(1) == 1
         assert steps.table.lacks(4) == ""
         assert steps.table.validation(4) is None

@@ -265,10 +265,10 @@ def test_a_host_without_the_run_directory_is_named(
     both = ranks(3)
     for holder in both.holders:
         holder.look_s = 0.5
-    with refused(UsageError, "must be the same folder", "not for rank 1 on host1"):
+    with refused(UsageError, "must be the same folder", "missing on rank 1 on host1"):
         both.runner.look(run, "call")
     log = HostsLog(run, "another", "1 on a", [])
-    with refused(UsageError, "must be the same folder", "not for rank 1 on host1"):
+    with refused(UsageError, "must be the same folder", "missing on rank 1 on host1"):
         both.runner.look(run, "call")
     both.runner.look(run, "another")
     log.close()

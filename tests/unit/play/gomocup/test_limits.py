@@ -118,7 +118,7 @@ def test_trees_grow_no_further_than_memory_allows(converse, megabytes):
 
 def test_too_little_memory_is_said_where_a_move_is_asked_for(ask, megabytes):
     answers = ask("START 6", "INFO max_memory 83886080", "BEGIN", "RESTART")
-    error = f"ERROR max_memory (83886080) must be at least {118 << 20} bytes for "
+    error = f"ERROR max_memory (83886080) must be at least {118 << 20} bytes, for "
     assert answers[1].startswith(error)
     assert answers[2].startswith(error)
     assert len(answers) == 3

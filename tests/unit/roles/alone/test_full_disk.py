@@ -84,7 +84,7 @@ def test_it_tries_again_and_tells_once(tmp_path: Path, how_often: int) -> None:
     pause(write)
     pause(write)
     assert done == [True, True]
-    assert [text.split()[0] for text in said] == ["waits,", "goes"]
+    assert [text.split()[0] for text in said] == ["waits,", "resumes,"]
 
 
 def test_a_stop_ends_the_waiting_with_the_refusal(tmp_path: Path) -> None:
