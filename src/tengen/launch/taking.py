@@ -355,9 +355,9 @@ class Waiting:
             spans.append(min(acting))
         if max(spans, default=0.0) >= 60 * self._most_minutes:
             raise RunError(
-                f"role ({_names(needed)}) has waited {self._most_minutes:g} minutes "
-                "for cluster resources; see ray status, free some, add hosts or raise "
-                "launch.wait_minutes, then run the same command again to resume"
+                f"role ({_names(needed)}) has waited for cluster resources for "
+                f"{self._most_minutes:g} minutes; see ray status, free some, add hosts "
+                "or raise launch.wait_minutes, then run the same command again"
             )
 
     def check_end(self, workers: Sequence[Worker]) -> None:

@@ -99,7 +99,7 @@ def newer_schema(path: Path, found: int, newest: int) -> UsageError:
         newest: The newest schema version that this code reads.
     """
     return UsageError(
-        f"schema ({found}) of {path} is newer than {newest}, the newest supported here; "
+        f"schema ({found}) of {path} is newer than {newest}, the newest supported; "
         "use the tengen that made it, or a later one"
     )
 

@@ -264,7 +264,9 @@ def test_a_learner_that_never_has_a_host_again_ends_the_run(
     settings = ("launch.roles.learn.num_gpus=1", "launch.wait_minutes=0.02")
     journal = Deaths()
     error = trained(run, config(*settings), Budget(), journal)
-    line = "role (learn, export, gate) has waited 0.02 minutes for cluster resources"
+    line = (
+        "role (learn, export, gate) has waited for cluster resources for 0.02 minutes"
+    )
     assert str(error).startswith(line)
     assert "learn" in {name for names in journal.waits for name in names}
     # Self-play went on meanwhile, and ends with it.
