@@ -36,9 +36,9 @@ const char* advice_for(int reason) {
   switch (reason) {
     case ENOSPC:
     case EDQUOT:
-      return "free room in its file system";
+      return "free space in its file system";
     case EFBIG:
-      return "raise ulimit -f, or choose a file system of larger files";
+      return "raise ulimit -f, or choose a file system with larger files";
     case EMFILE:
     case ENFILE:
       return "raise ulimit -n";
@@ -50,12 +50,12 @@ const char* advice_for(int reason) {
       return "make it writable, or choose another folder";
     case ENOENT:
     case ENOTDIR:
-      return "put it back, or choose another folder";
+      return "restore it, or choose another folder";
     case EINVAL:
     case EOPNOTSUPP:
       return "choose a folder in another file system";
     default:
-      return "look after the disk";
+      return "check the disk";
   }
 }
 

@@ -135,7 +135,7 @@ typename G::State initial_state_of(const G& game, const std::string& variant) {
     return game.initial_state(variant);
   } else {
     throw Error("variant (" + variant + ") must be empty in " + std::string(game.name()) +
-                ", which is played one way; leave it out");
+                ", which has no variants; leave it out");
   }
 }
 

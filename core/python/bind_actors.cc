@@ -56,9 +56,9 @@ std::tuple<Out<int64_t, 2>, Out<float, 1>> draw(const ChoiceDraws& draws,
                                                 const In<double, 2>& uniform_rows) {
   const size_t num_rows = logits.shape(0);
   check(logits.shape(1) == draws.num_logits(), "logits", logits.shape(1),
-        "must be as many as there are choices; correct the network");
+        "must be one per choice; correct the network");
   check(uniform_rows.shape(0) == num_rows && uniform_rows.shape(1) >= draws.num_parts(), "uniforms",
-        uniform_rows.shape(1), "must be one a part in each row; correct the caller");
+        uniform_rows.shape(1), "must be one per part in each row; correct the caller");
   auto choices = make_array<int64_t>(std::array{num_rows, draws.num_parts()});
   auto log_prob = make_array<float>(std::array{num_rows});
   draws.draw({logits.data(), logits.size()}, {uniform_rows.data(), uniform_rows.size()},
@@ -72,7 +72,7 @@ class PyStepColumns {
   PyStepColumns(const std::vector<std::string>& names, std::vector<Block> columns)
       : names_(names), arrays_(std::move(columns)) {
     check(!arrays_.empty() && names_.size() == arrays_.size(), "columns", arrays_.size(),
-          "must be one a name; correct the caller");
+          "must be one per name; correct the caller");
     for (const Block& array : arrays_) {
       check(array.ndim() >= 2 && array.shape(0) == arrays_[0].shape(0) &&
                 array.shape(1) == arrays_[0].shape(1),
@@ -86,15 +86,15 @@ class PyStepColumns {
   // Writes step `t`. `rows` has an array with a row per copy, or one integer, for each column.
   void put(size_t t, const nb::list& rows) {
     const size_t num_copies = arrays_[0].shape(0);
-    check(t < arrays_[0].shape(1), "step", t, "must be one of the block; correct the caller");
+    check(t < arrays_[0].shape(1), "step", t, "must be in the block; correct the caller");
     check(rows.size() == columns_.size(), "rows", rows.size(),
-          "must be one a column; correct the caller");
+          "must be one per column; correct the caller");
     for (size_t c = 0; c < columns_.size(); ++c) {
       const nb::handle row = rows[c];
       if (nb::isinstance<nb::int_>(row)) {
         const int64_t value = nb::cast<int64_t>(row);
         check(columns_[c].row_bytes() == sizeof(value), names_[c].c_str(), value,
-              "must be for a column of int64; correct the caller");
+              "must be for an int64 column; correct the caller");
         columns_[c].fill(t, reinterpret_cast<const std::byte*>(&value), num_copies);
         continue;
       }
@@ -129,7 +129,8 @@ std::tuple<size_t, std::vector<std::tuple<double, int64_t>>> count(EpisodeCounts
                                                                    const In<bool, 1>& truncated,
                                                                    const In<bool, 1>& is_reset) {
   for (const size_t size : {reward.size(), terminated.size(), truncated.size(), is_reset.size()})
-    check(size == counts.num_copies(), "step", size, "must have a row a copy; correct the caller");
+    check(size == counts.num_copies(), "step", size,
+          "must have a row per copy; correct the caller");
   counts.add(reward.data(), terminated.data(), truncated.data(), is_reset.data());
   std::vector<std::tuple<double, int64_t>> finished;
   for (const FinishedEpisode& episode : counts.finished())

@@ -101,7 +101,7 @@ class StateOf final : public AnyState {
       const std::string name = "action (" + std::to_string(action) + ") ";
       throw Error(outcome() == Outcome::kOngoing
                       ? name + "must be legal in this position; choose one of legal_actions()"
-                      : name + "cannot be played in a finished game; begin with new_state()");
+                      : name + "cannot be played in a finished game; start with new_state()");
     }
     game_->apply(state_, action);
   }
@@ -163,7 +163,7 @@ std::pair<float, float> returns_of(const AnyState& state) {
   const Outcome outcome = state.outcome();
   if (outcome == Outcome::kOngoing) {
     throw Error("returns (after " + std::to_string(state.ply()) +
-                " plies) need a finished game; ask is_terminal() first");
+                " plies) need a finished game; call is_terminal() first");
   }
   const float first = value_to_first(outcome);
   return {first, first == 0.0f ? 0.0f : -first};

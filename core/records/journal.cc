@@ -98,7 +98,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 std::unique_ptr<DiskFile> create_journal(const std::string& path, const std::string& meta) {
   if (meta.size() > kMaxMetaBytes) {
     throw Error("meta (" + std::to_string(meta.size()) +
-                " bytes) must be at most 1 MiB; describe less");
+                " bytes) must be at most 1 MiB; shorten it");
   }
   if (std::filesystem::exists(path)) {
     throw Error("journal (" + path + ") must not exist yet; open a new incarnation");

@@ -21,8 +21,8 @@ int milliseconds(double timeout_s) {
 }
 
 [[noreturn]] void fail(int reason) {
-  throw Error(std::string("descriptors (waited for) cannot be: ") + std::strerror(reason) +
-              "; close others, or raise the limit by ulimit -n");
+  throw Error(std::string("descriptors (polled) cannot be waited for: ") + std::strerror(reason) +
+              "; close others, or raise ulimit -n");
 }
 
 }  // namespace

@@ -19,8 +19,8 @@ namespace tengen::transport {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const char* action, int reason) {
-  const char* advice = "; see that the folder is there and yours";
-  if (reason == ENOMEM) advice = "; ask for less at once, or raise ulimit -v";
+  const char* advice = "; check that the folder exists and is yours";
+  if (reason == ENOMEM) advice = "; request less at once, or raise ulimit -v";
   if (reason == EMFILE || reason == ENFILE) advice = "; close others, or raise ulimit -n";
   const std::string message =
       "shared memory (" + path + ") " + action + ": " + std::strerror(reason) + advice;
@@ -141,21 +141,21 @@ SharedMemory SharedMemory::create(const std::string& path, uint64_t num_bytes) {
   const std::string part = path + ".part";
   ::unlink(part.c_str());
   const Descriptor file(::open(part.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (file.get() < 0) fail(path, "cannot be made", errno);
+  if (file.get() < 0) fail(path, "cannot be created", errno);
   const Removal removal(part);
   if (ftruncate(file.get(), static_cast<off_t>(num_bytes)) != 0) fail_to_reserve(path, num_bytes);
   SharedMemory made(path, map(path, file.get(), num_bytes), num_bytes);
   make_huge_pages(file.get(), made.data(), num_bytes);
   errno = reserve(file.get(), num_bytes);
   if (errno != 0) fail_to_reserve(path, num_bytes);
-  if (::link(part.c_str(), path.c_str()) != 0) fail(path, "cannot be made", errno);
+  if (::link(part.c_str(), path.c_str()) != 0) fail(path, "cannot be created", errno);
   return made;
 }
 
 SharedMemory SharedMemory::adopt(const std::string& path, uint64_t num_bytes) {
   if (::access(path.c_str(), F_OK) != 0) return create(path, num_bytes);
   SharedMemory there = open(path);
-  if (there.num_bytes() != num_bytes) fail(path, "is of another size", EINVAL);
+  if (there.num_bytes() != num_bytes) fail(path, "has another size", EINVAL);
   return there;
 }
 
@@ -168,7 +168,7 @@ SharedMemory SharedMemory::open(const std::string& path, uint64_t min_bytes) {
   if (num_bytes < min_bytes) {
     throw Error("shared memory (" + path + ", " + std::to_string(num_bytes) + " bytes) must have " +
                 std::to_string(min_bytes) +
-                "; another store's lies there, so connect again, or choose another folder");
+                "; it belongs to another store, so connect again, or choose another folder");
   }
   // Allocates missing pages, because a copied file may have holes.
   if (static_cast<uint64_t>(status.st_blocks) * 512 < num_bytes) {

@@ -80,7 +80,7 @@ def check_range(
 def check_whole(name: str, value: object, low: int, high: int) -> None:
     """Raises UsageError unless ``value`` is an integer from ``low`` to ``high``."""
     if not isinstance(value, int):
-        check(False, name, value, "must be a whole number; write it as an int")
+        check(False, name, value, "must be a whole number; use an int")
         return
     check_range(name, value, low, high)
 
@@ -318,7 +318,7 @@ def _convert_tuple(args: tuple[Any, ...], value: Any, path: str) -> tuple[Any, .
     else:
         kinds = args
     if len(kinds) != len(value):
-        _refuse(path, value, f"a list of {len(kinds)}")
+        _refuse(path, value, f"a list of {len(kinds)} values")
     return tuple(
         _convert(kind, item, f"{path}[{index}]")
         for index, (kind, item) in enumerate(zip(kinds, value, strict=True))

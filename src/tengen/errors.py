@@ -92,11 +92,11 @@ def refusal(error: BaseException) -> TengenError | None:
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         return (DiskFullError if is_full else RunError)(_os_message(error))
     if isinstance(error, MemoryError):
-        return RunError("memory (all of it) is used up; ask for less, or free some")
+        return RunError("memory (all of it) is used up; request less, or free some")
     torch = sys.modules.get("torch")  # None if torch is not loaded
     if torch is not None and isinstance(error, torch.OutOfMemoryError):
         return RunError(
-            "device memory (all of it) is used up; free some, or ask for less"
+            "device memory (all of it) is used up; free some, or request less"
         )
     core = sys.modules.get("tengen._core")
     if core is not None and isinstance(error, core.SchemaError):

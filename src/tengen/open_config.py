@@ -67,7 +67,7 @@ class OpenConfig:
         known = cls.kinds()
         if kind is None:
             raise UsageError(
-                f"{path} (missing) must be one of {', '.join(known)}; name it"
+                f"{path} (missing) must be one of {', '.join(known)}; set it"
             )
         if not isinstance(kind, str) or kind not in known:
             raise UsageError(

@@ -182,8 +182,8 @@ class Signature:
         Raises:
             UsageError: Inputs or outputs are missing, or a name is used twice.
         """
-        check(bool(self.inputs), "inputs", "none", "must be at least one; name them")
-        check(bool(self.outputs), "outputs", "none", "must be at least one; name them")
+        check(bool(self.inputs), "inputs", "none", "must be at least one; add one")
+        check(bool(self.outputs), "outputs", "none", "must be at least one; add one")
         names = [*self.inputs, *self.outputs, *self.state]
         twice = sorted({name for name in names if names.count(name) > 1})
-        check(not twice, "signature", ", ".join(twice), "must name each tensor once")
+        check(not twice, "signature", ", ".join(twice), "has a name twice; rename one")

@@ -102,8 +102,8 @@ def test_an_int8_model_plays_a_match_by_its_float_graph(reference):
     [
         (
             "supported_precisions = lambda: ('fp32', 'bf16')",
-            "inference.precision (int8) is not computed natively by this CPU; "
-            "set inference.precision=fp32",
+            "inference.precision (int8) is not supported natively by this CPU; set "
+            "inference.precision=fp32",
         ),
         (
             "is_installed = lambda: False",

@@ -42,7 +42,7 @@ def test_an_own_environment_is_trained_resumed_and_scored(folder):
     *_, returns, farewell, _ = done.stdout.splitlines()
     assert returns.startswith("mean return of the last 100 training episodes ")
     assert farewell == (
-        "watch its score: tengen eval runs/my_envs_Catch --task my_envs:Catch "
+        "measure its return: tengen eval runs/my_envs_Catch --task my_envs:Catch "
         "--episodes 100"
     )
 

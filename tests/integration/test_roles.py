@@ -200,7 +200,7 @@ def test_a_newer_model_is_gone_on_with(run, start):
 
     def is_on_it():
         return any(
-            event["kind"] == "state" and event["state"] == "goes on with model 1"
+            event["kind"] == "state" and event["state"] == "continues with model 1"
             for event in read_events(events)
         )
 

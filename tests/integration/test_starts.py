@@ -106,7 +106,7 @@ def test_each_step_of_the_start_is_told_before_it_is_made(tmp_path, is_terminal)
     read_until(ours, "making the environment")
     (tmp_path / "go-1").touch()
     (tmp_path / "go-2").touch()
-    assert read_until(ours, "watch its score")
+    assert read_until(ours, "measure its return")
     assert child.wait(300) == 0
     os.close(ours)
 

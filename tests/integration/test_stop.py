@@ -106,7 +106,7 @@ def test_stop_ends_a_single_role_and_no_other_begins(tmp_path):
         done = run_command(role_command("selfplay", out, *more))
         assert done.returncode == 1
         assert done.stderr == (
-            f"tengen: run ({out}) was asked to stop; remove {out / 'STOP'} first\n"
+            f"tengen: run ({out}) has a stop request; remove {out / 'STOP'} first\n"
         )
 
 

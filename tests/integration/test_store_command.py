@@ -299,7 +299,7 @@ def test_a_served_store_listens_for_other_hosts(tmp_path, config):
 BAD = [
     ("tables.yaml", "", r"config \(.*\) must end in .json or .toml"),
     ("tables.toml", "tables = [", r"config \(.*\) is no TOML"),
-    ("tables.json", "{", r"config \(.*\) is no JSON"),
+    ("tables.json", "{", r"config \(.*\) is invalid JSON"),
     ("tables.json", "[]", r"StoreConfig \(\[\]\) must be a mapping"),
     ("tables.json", "{}", r"tables \(none\) must be at least one"),
     ("tables.json", '{"tabels": {}}', r'tabels .* did you mean "tables"'),
@@ -416,7 +416,7 @@ def test_top_tells_hits_and_what_fails(tmp_path):
     # Memory has space for 32 of the 190 chunks.
     assert 0.0 < row["hit_rate"] < 0.5
     assert (row["num_items"], row["num_damaged"]) == (190, 10)
-    assert re.search(r"row 1\d of .*rows-0 is not what", report["trouble"])
+    assert re.search(r"row 1\d of .*rows-0 differs", report["trouble"])
     assert report["checkpoints"]["durability"] == "checkpoint"
     assert report["checkpoints"]["age_s"] > 0.0
     header, line, trouble, damaged, durability, *_ = text.splitlines()

@@ -87,7 +87,7 @@ def test_models_play_in_order_once_training_has_ended(tmp_path):
         ),
         (
             [*command(out)[3:], "--set", "agent.target.num_games=20"],
-            "agent.target.num_games (20) must be 16, by which models were played",
+            "agent.target.num_games (20) must be 16, as in the games played so far;",
         ),
     ):
         refused = run_command([*command(out)[:3], *words])

@@ -203,7 +203,7 @@ def test_override_reaches_into_an_absent_config():
 @pytest.mark.parametrize(
     ("setting", "start"),
     [
-        ("search.num_simulations", "setting (search.num_simulations) must look like"),
+        ("search.num_simulations", "setting (search.num_simulations) must be path"),
         ("serach.num_simulations=3", "serach (3) is not a known key; did you mean"),
         ("search.num_simulation=3", "search.num_simulation (3) is not a known key"),
         (

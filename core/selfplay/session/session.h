@@ -23,7 +23,7 @@ typename G::State position_after(const G& game, const std::string& variant,
   play_moves(game, state, moves);
   if (game.outcome(state) != Outcome::kOngoing) {
     throw Error("moves (" + std::to_string(moves.size()) +
-                " of them) must lead to a position that is not over; leave out the last");
+                " of them) must not finish the game; leave the last one out");
   }
   return state;
 }

@@ -47,7 +47,7 @@ RowFile::RowFile(const std::string& path, uint64_t row_bytes, bool is_hidden)
 }
 
 void RowFile::read(uint64_t row, std::byte* to) const {
-  if (file_.read(row * row_bytes_, {to, row_bytes_}) < row_bytes_) refuse(row, "is cut short");
+  if (file_.read(row * row_bytes_, {to, row_bytes_}) < row_bytes_) refuse(row, "is truncated");
 }
 
 std::optional<uint32_t> RowFile::try_read(uint64_t row, std::byte* to) const {
@@ -80,7 +80,7 @@ bool RowFile::try_grow() {
 
 void RowFile::refuse(uint64_t row, const char* what) const {
   throw Error("store (row " + std::to_string(row) + " of " + file_.path() + " " + what +
-              ") must be whole; look after the disk");
+              ") must be intact; check the disk");
 }
 
 bool RowFile::grow_to(uint64_t num_bytes, uint64_t ahead_bytes) {
@@ -97,7 +97,7 @@ bool RowFile::grow_to(uint64_t num_bytes, uint64_t ahead_bytes) {
     }
     if (!is_for_room(reason)) return false;  // a write will report it
   }
-  refuse_file(file_.path(), "has no room", reason);
+  refuse_file(file_.path(), "has no space", reason);
 }
 
 }  // namespace tengen::store

@@ -46,7 +46,7 @@ void check_rows() {
     TENGEN_CHECK(false);
   } catch (const Error& error) {
     const std::string name = "row 2 of " + (folder / "rows").string();
-    TENGEN_CHECK(std::string(error.what()).find(name + " is cut short") != std::string::npos);
+    TENGEN_CHECK(std::string(error.what()).find(name + " is truncated") != std::string::npos);
   }
   std::signal(SIGXFSZ, SIG_IGN);
   {

@@ -70,7 +70,7 @@ NetParts Gateway::parts_of(int descriptor, std::string name, uint32_t pool,
 void Gateway::open_replica(int descriptor, const std::string& name) {
   engine::check_name_bytes("replica", name);
   if (store_->checkpointer() == nullptr) {
-    throw Error("durability (none) must be another for a replica; make the store with one");
+    throw Error("durability (none) must not be none for a replica; create the store with another");
   }
   start(replica_session(copy_of(descriptor), name, store_));
 }

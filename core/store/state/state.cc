@@ -8,7 +8,7 @@ namespace tengen::store::engine {
 
 void refuse_state(const char* what, uint64_t value) {
   throw Error(std::string(what) + " (" + std::to_string(value) +
-              ") must be one of the log's store; the log is damaged, remove the store's folder");
+              ") is not in the log's store; the log is damaged, remove the store's folder");
 }
 
 namespace {

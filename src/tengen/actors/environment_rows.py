@@ -121,7 +121,7 @@ class EnvironmentRows:
         if place < len(self.outputs):
             raise RunError(
                 f"{list(self.outputs)[place]} (model {model}) must be finite; lower "
-                f"the learning rate and go on from an older model"
+                "the learning rate, and resume from an older model"
             )
 
     def _write(self, observation: Arrays) -> None:

@@ -214,7 +214,7 @@ class SelfplayProcesses:
             words = f"signal {-code}" if code < 0 else f"exit code {code}"
             raise RunError(
                 f"self-play process (of {games.task}) died {child.num_deaths} times in "
-                f"a row, last with {words}; see what it printed, or use --threads 1"
+                f"a row, last with {words}; see its output, or use --threads 1"
             )
         time.sleep(self.first_backoff_s * 2 ** (child.num_deaths - 1))
         child.process, child.connection = _start()

@@ -110,7 +110,7 @@ class SelfplayConfig:
     after the random moves; at least 0, 0 for none (KataGo: 0.04 times the points of
     the board). The number is exponentially distributed."""
     policy_opening_temperature: float = bounded(
-        1.0, 0, above=True, hint="use 1 for the policy as it is"
+        1.0, 0, above=True, hint="use 1 for the unchanged policy"
     )
     """Temperature of the policy for the moves of ``policy_opening_plies``, above 0
     (KataGo: 1). A higher temperature makes the moves more random."""
@@ -179,7 +179,7 @@ class SelfplayConfig:
     """Minigo: number of consecutive passes by one side after which the other side no
     longer plays on pass-alive points of Go, except at plies of ``soft_pick_plies``, and
     learns no such moves at any ply; 0 to 65535, 0 for always (the benchmark: 4)."""
-    resign_from: float = bounded(0.9, 0, 1, "1 is never")
+    resign_from: float = bounded(0.9, 0, 1, "use 1 to never resign")
     """Minigo: lower bound of the resignation threshold, 0 to 1, 1 for never (the
     benchmark: 0.9). Each game samples a threshold t uniformly above this bound and up
     to 1; a side resigns if its root value is below -t. No games continue to measure how
@@ -207,7 +207,7 @@ class SelfplayConfig:
     rows of a batch; with minigo the maximum is ``search.minigo_virtual_losses`` times
     as high. On GPUs, the number is raised until three of the largest batches per
     device are in flight."""
-    cache_mib: int = bounded(64, 0, _MAX_CACHE_MIB, "0 is no cache")
+    cache_mib: int = bounded(64, 0, _MAX_CACHE_MIB, "use 0 for no cache")
     """Size of each thread's evaluation cache in MiB; 0 for no cache."""
 
     def __post_init__(self) -> None:
@@ -236,8 +236,8 @@ class SelfplayConfig:
                 continue
             value, default = getattr(self, field_.name), field_.default
             rule = (
-                f"must stay {default} where search.policy is {policy}, which does not "
-                f"read it; leave it out"
+                f"must be {default} with search.policy={policy}, which ignores it; "
+                "leave it out"
             )
             check(value == default, field_.name, value, rule)
 

@@ -44,8 +44,8 @@ class Agent(OpenConfig, package="tengen.agents"):
         """
         if not isinstance(agent, cls):
             raise UsageError(
-                f"role ({role}) is not part of a run of {agent.kind}; use tengen "
-                f"train, which runs the roles that there are"
+                f"role ({role}) does not exist in a run of agent {agent.kind}; use "
+                "tengen train, which starts the run's roles"
             )
         return agent
 
@@ -57,7 +57,7 @@ class Agent(OpenConfig, package="tengen.agents"):
             UsageError: The task is unknown, or a package that the task needs is
                 missing.
         """
-        raise NotImplementedError(f"{cls.__name__} must say what it trains")
+        raise NotImplementedError(f"{cls.__name__} must define refusal()")
 
     def check(
         self, net: NetConfig, store: ExperienceConfig, learner: LearnerConfig
@@ -83,7 +83,7 @@ class Agent(OpenConfig, package="tengen.agents"):
 
     def signature(self, task: str) -> Signature:
         """Returns the inputs and outputs that the agent's network must have."""
-        raise NotImplementedError(f"{type(self).__name__} must ask for a network")
+        raise NotImplementedError(f"{type(self).__name__} must define signature()")
 
     def make_update(self, task: str, net: Net, store: ExperienceConfig) -> Update:
         """Returns the agent's ``Update``, which computes losses for the learner.
@@ -93,4 +93,4 @@ class Agent(OpenConfig, package="tengen.agents"):
             net: The network to train.
             store: The config of the run's experience.
         """
-        raise NotImplementedError(f"{type(self).__name__} must learn")
+        raise NotImplementedError(f"{type(self).__name__} must define update()")

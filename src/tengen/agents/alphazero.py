@@ -95,7 +95,7 @@ class AlphaZero(Agent):
     @classmethod
     def refusal(cls, task: str) -> str:
         """See ``Agent.refusal``."""
-        return "" if games.is_game(task) else "it plays games, and this is no game"
+        return "" if games.is_game(task) else "it needs a game"
 
     def check(
         self, net: NetConfig, store: ExperienceConfig, learner: LearnerConfig
@@ -113,8 +113,8 @@ class AlphaZero(Agent):
             self.iterations > 0 or not self.target.opponent,
             "agent.iterations",
             self.iterations,
-            "must be at least 1 with agent.target.opponent, whom models meet once all "
-            "are made; set it",
+            "must be at least 1 with agent.target.opponent, whom the models play when "
+            "all are trained; set it",
         )
         for index, pair in enumerate(itertools.pairwise(self.nets(net))):
             try:
@@ -148,8 +148,8 @@ class AlphaZero(Agent):
                 isinstance(store, WindowConfig) or not one.targets(board),
                 "net.auxiliary",
                 True,
-                "must be false with store.kind generations, whose rows have no such "
-                "targets; leave it out",
+                "must be false with store.kind=generations, whose rows have no "
+                "auxiliary targets; leave it out",
             )
             has_scores = "score" in one.targets(board)
             self.actor.search.check_scores(has_scores)
@@ -161,13 +161,14 @@ class AlphaZero(Agent):
                 self.actor.lead_share == 0,
                 "agent.actor.lead_share",
                 self.actor.lead_share,
-                f"must be 0 in {game.name}, which has no komi; leave it out",
+                f"must be 0 for {game.name}, which has no komi; leave it out",
             )
         check(
             self.actor.lead_share == 0 or "lead" in net.targets(board),
             "agent.actor.lead_share",
             self.actor.lead_share,
-            "needs a network that learns the lead; set net.auxiliary and net.lead",
+            "needs a network that predicts the lead; set net.auxiliary=true and "
+            "net.lead=true",
         )
         openings = {"rating": self.rating.opening_plies}
         if isinstance(self.gate, PlayedGate):
@@ -198,7 +199,7 @@ class AlphaZero(Agent):
                 net.mixed_sizes,
                 "net.mixed_sizes",
                 False,
-                f"must be true where games are played on smaller boards ({beyond[0]}); "
+                f"must be true if games are played on smaller boards ({beyond[0]}); "
                 "set it",
             )
 
@@ -287,12 +288,12 @@ class AlphaZero(Agent):
             "gate.book": isinstance(self.gate, PlayedGate) and self.gate.book,
         }
         for name, value in uses.items():
-            rule = "needs a book; set agent.book to the file of one"
+            rule = "needs an opening book; set agent.book to its file"
             check(bool(self.book) or not value, f"agent.{name}", value, rule)
         if self.book and not any(uses.values()):
             raise UsageError(
-                f"agent.book ({self.book}) must be for something; set "
-                f"agent.actor.book_share, agent.rating.book or agent.gate.book"
+                f"agent.book ({self.book}) is not used; set agent.actor.book_share, "
+                "agent.rating.book or agent.gate.book"
             )
 
 
@@ -321,6 +322,6 @@ def _check_store(store: ExperienceConfig, batch_size: int) -> None:
         store.with_replacement or batch_size <= store.min_rows,
         "learner.batch_size",
         batch_size,
-        f"must be at most store.min_rows, {store.min_rows}, where rows are drawn "
-        f"without replacement; lower it",
+        f"must be at most store.min_rows, {store.min_rows}, to sample rows without "
+        "replacement; lower it",
     )

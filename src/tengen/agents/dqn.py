@@ -85,8 +85,8 @@ class Dqn(QAgent):
         memory = [name for name in state if not name.startswith(FRAMES)]
         if memory:
             raise UsageError(
-                f"net ({', '.join(memory)}) must have no memory with agent dqn; set "
-                f"net.lstm_units=0, or use --agent r2d2"
+                f"net ({', '.join(memory)}) must not be recurrent with agent dqn; set "
+                "net.lstm_units=0, or use --agent r2d2"
             )
         return ItemLayout(num_steps=self.num_steps + 1, period=1, state=dict(state))
 

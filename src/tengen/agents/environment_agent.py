@@ -81,11 +81,11 @@ class EnvironmentAgent(Agent):
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """Returns the outputs that the agent's network must have for ``actions``."""
-        raise NotImplementedError(f"{type(self).__name__} must ask for outputs")
+        raise NotImplementedError(f"{type(self).__name__} must define outputs_of()")
 
     def num_uniforms(self, actions: ActionSpec) -> int:
         """See ``Policy.num_uniforms``."""
-        raise NotImplementedError(f"{type(self).__name__} must act")
+        raise NotImplementedError(f"{type(self).__name__} must define num_uniforms()")
 
     def act(
         self,
@@ -95,11 +95,11 @@ class EnvironmentAgent(Agent):
         slots: Slots,
     ) -> Arrays:
         """See ``Policy.act``."""
-        raise NotImplementedError(f"{type(self).__name__} must act")
+        raise NotImplementedError(f"{type(self).__name__} must define act()")
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
         """See ``Policy.act_greedily``."""
-        raise NotImplementedError(f"{type(self).__name__} must act")
+        raise NotImplementedError(f"{type(self).__name__} must define act_greedily()")
 
     def acting_to_score(self, spec: EnvSpec) -> Acting:
         """Returns how the agent chooses actions in evaluation episodes.
@@ -136,7 +136,7 @@ class EnvironmentAgent(Agent):
             steps: The ``priority_tensors``, and reward, terminated and is_reset, as
                 arrays of shape ``[B, num_steps, ...]``.
         """
-        raise NotImplementedError(f"{type(self).__name__} must know priorities")
+        raise NotImplementedError(f"{type(self).__name__} must define priorities()")
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
         """Returns the layout of the items from which the agent learns.
@@ -147,7 +147,7 @@ class EnvironmentAgent(Agent):
         Raises:
             UsageError: The agent cannot use a network with memory.
         """
-        raise NotImplementedError(f"{type(self).__name__} must have items")
+        raise NotImplementedError(f"{type(self).__name__} must define layout()")
 
     def for_environment(self, spec: EnvSpec) -> Self:
         """Returns a copy of the agent with default settings for an environment.
@@ -187,8 +187,8 @@ class EnvironmentAgent(Agent):
         found = Agent.of_kind(kind, f"agent of {where}")
         if not issubclass(found, EnvironmentAgent):
             raise UsageError(
-                f"agent ({kind}) of {where} must act in environments; name a model of "
-                f"an environment"
+                f"agent ({kind}) of {where} must act in environments; name a model "
+                "that was trained in an environment"
             )
         return found(**found.acting_settings(signature))
 
@@ -196,7 +196,7 @@ class EnvironmentAgent(Agent):
     def refusal(cls, task: str) -> str:
         """See ``Agent.refusal``."""
         if games.is_game(task):
-            return "it acts in environments, not in games"
+            return "it needs an environment"
         return cls.refusal_of(envs.env_spec(task).actions)
 
     def check(
@@ -212,11 +212,11 @@ class EnvironmentAgent(Agent):
             raise UsageError(f"store.kind ({store.kind}) {rule}")
         name, given = "max_items", store.max_items
         needed = self._items_of_turn() + learner.batch_size - 1
-        what = "a turn's items and those that a batch may leave"
+        what = "the items of a turn and those left over from a batch"
         if not store.is_queue:
             name, given = "max_ahead", store.max_ahead
             needed = self._least_ahead(store, learner)
-            what = "the items of a turn and a batch"
+            what = "the items of a turn and of a batch"
         check(
             given >= needed or (name == "max_ahead" and given == 0),
             f"store.{name}",

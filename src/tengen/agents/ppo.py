@@ -167,8 +167,8 @@ class Ppo(PolicyAgent):
             or all(name.startswith(FRAMES) for name in state),
             "agent.num_minibatches",
             self.num_minibatches,
-            f"must be at most the {batch_size} unrolls of a batch where the network "
-            f"has a memory; lower it",
+            f"must be at most the {batch_size} unrolls of a batch if the network is "
+            "recurrent; lower it",
         )
 
     def make_update(self, task: str, net: Net, store: ExperienceConfig) -> PpoUpdate:

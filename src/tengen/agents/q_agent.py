@@ -80,7 +80,7 @@ class QAgent(EnvironmentAgent):
         """See ``EnvironmentAgent.refusal_of``."""
         if actions.is_discrete and actions.shape == ():
             return ""
-        return "its actions must be one choice among some"
+        return "it needs a single discrete action"
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""

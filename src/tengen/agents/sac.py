@@ -86,8 +86,8 @@ class Sac(EnvironmentAgent):
     def refusal_of(cls, actions: ActionSpec) -> str:
         """See ``EnvironmentAgent.refusal_of``."""
         if actions.is_discrete:
-            return "" if actions.shape == () else "its actions are several choices"
-        return "" if all(actions.is_bounded) else "its actions must have bounds"
+            return "" if actions.shape == () else "it needs a single action, or a Box"
+        return "" if all(actions.is_bounded) else "it needs actions with finite bounds"
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""
@@ -122,8 +122,8 @@ class Sac(EnvironmentAgent):
         memory = [name for name in state if not name.startswith(FRAMES)]
         if memory:
             raise UsageError(
-                f"net ({', '.join(memory)}) must have no memory with agent sac; set "
-                f"net.lstm_units=0, or use --agent ppo"
+                f"net ({', '.join(memory)}) must not be recurrent with agent sac; set "
+                "net.lstm_units=0, or use --agent ppo"
             )
         return ItemLayout(num_steps=2, period=1, state=dict(state))
 

@@ -47,18 +47,16 @@ class NetStage:
     net: NetConfig
     """The network of the stage, at least as large as the previous stage's network. Only
     its trunk's size is used; the initial network defines the other settings."""
-    share: float = bounded(
-        0.5, 0, 1, "0.4 begins it early enough", above=True, below=True
-    )
+    share: float = bounded(0.5, 0, 1, "0.4 is early enough", above=True, below=True)
     """Fraction of the run's core-minutes after which the stage begins, above 0 and
     below 1. The run's core-minutes include earlier calls and this call's budget."""
-    latest: float = bounded(0.0, 0, hint="0 leaves it to the share")
+    latest: float = bounded(0.0, 0, hint="use 0 to let share decide")
     """Core-minutes after which the stage begins even if ``share`` is not reached; 0:
     only ``share`` decides."""
-    least: float = bounded(0.0, 0, hint="0 suits any budget")
+    least: float = bounded(0.0, 0, hint="use 0 for any budget")
     """Minimum core-minutes of the run, including this call's budget, for the stage to
     begin; at least 0. In a shorter run the smaller network ends up stronger."""
-    games: int = bounded(0, 0, hint="0 goes by core-minutes")
+    games: int = bounded(0, 0, hint="use 0 to let core-minutes decide")
     """Number of games after which the stage begins. ``share``, ``latest`` and ``least``
     are then ignored. 0: these three settings decide."""
 

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "name",
         nargs="?",
         metavar="NAME",
-        help="show the levels of one player, such as go/9",
+        help="show the levels of one player, for example go/9",
     )
 
 

@@ -118,14 +118,14 @@ class Manifest:
         """Raises UsageError if a field is out of its range or malformed."""
         check_fields(self)
         is_name = _NAME.fullmatch(self.name) is not None
-        check(is_name, "name", self.name, "must be as go/9; name it so")
+        check(is_name, "name", self.name, "must be a name such as go/9; rename it")
         for name, digest in self.sha256.items():
             is_plain = re.fullmatch("[a-z0-9_]+[.][a-z]+", name) is not None
-            check(is_plain, "sha256", name, "must be of a file of the model")
+            check(is_plain, "sha256", name, "must name a file of the model; correct it")
             is_digest = _SHA256.fullmatch(digest) is not None
-            check(is_digest, f"sha256.{name}", digest, "must be 64 hexadecimal digits")
+            check(is_digest, f"sha256.{name}", digest, "must be 64 hex digits; fix it")
         num_levels = len(self.levels)
-        rule = f"must be at most {_MOST_LEVELS}; leave some out"
+        rule = f"must be at most {_MOST_LEVELS}; remove some"
         check(num_levels <= _MOST_LEVELS, "levels", num_levels, rule)
 
 
@@ -143,7 +143,7 @@ def find_level(manifest: Manifest, word: str) -> RatedLevel:
     levels = manifest.levels
     if not levels:
         raise UsageError(
-            f"level ({word}) of {manifest.name} was not measured; use --simulations"
+            f"level ({word}) of {manifest.name} was never rated; use --simulations"
         )
     if re.fullmatch("[0-9]{1,9}", word):
         check_range("level", int(word), 1, len(levels), "choose one")
@@ -153,8 +153,8 @@ def find_level(manifest: Manifest, word: str) -> RatedLevel:
     names = {level.name: level for level in levels}
     if word not in names:
         raise UsageError(
-            f"level ({word}) is neither a number of 1 to {len(levels)}, rating:N nor "
-            f"a level's name; {did_you_mean(word, names)}"
+            f"level ({word}) must be a number from 1 to {len(levels)}, rating:N or a "
+            f"level's name; {did_you_mean(word, names)}"
         )
     return names[word]
 
@@ -165,7 +165,7 @@ BUNDLED = "bundled:"
 FOLDER = Path(__file__).parent / "players"
 """The folder that contains one model directory per bundled player."""
 
-_ADVICE = "install tengen again"
+_ADVICE = "reinstall tengen"
 _MOST_BYTES = 4 << 20
 # In the name of a player's folder, this character replaces each slash.
 _SLASH = "-"
@@ -224,7 +224,7 @@ def read_manifest(name: str) -> Manifest:
     )
     manifest = from_dict(Manifest, content, where=str(path))
     if manifest.name != name:
-        raise UsageError(f"{MANIFEST_FILE} ({path}) is of {manifest.name}; {_ADVICE}")
+        raise UsageError(f"{MANIFEST_FILE} ({path}) is for {manifest.name}; {_ADVICE}")
     return manifest
 
 
@@ -256,13 +256,13 @@ def bundled_folder(name: str) -> Path:
         num_bytes += size
         if found != digest:
             raise UsageError(
-                f"bundled file ({path}) is damaged, its sha256 is not the one in "
+                f"bundled file ({path}) is damaged, its SHA-256 differs from that in "
                 f"{MANIFEST_FILE}; {_ADVICE}"
             )
     if num_bytes != manifest.num_bytes:
         raise UsageError(
-            f"{MANIFEST_FILE} ({folder / MANIFEST_FILE}) must say {num_bytes} bytes, "
-            f"not {manifest.num_bytes}; {_ADVICE}"
+            f"{MANIFEST_FILE} ({folder / MANIFEST_FILE}) must give {num_bytes} as "
+            f"num_bytes, not {manifest.num_bytes}; {_ADVICE}"
         )
     return folder
 
@@ -280,8 +280,8 @@ def level_of(word: str, level: str) -> RatedLevel:
     name = bundled_name(word)
     if name is None:
         raise UsageError(
-            f"level ({level}) is of bundled players, and {word} is none; use "
-            f"--simulations, or tengen players lists them"
+            f"level ({level}) needs a bundled player, and {word} is not one; use "
+            "--simulations, or choose one from tengen players"
         )
     return find_level(read_manifest(name), level)
 

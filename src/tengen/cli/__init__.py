@@ -63,7 +63,7 @@ class Command:
 
 
 COMMANDS = (
-    Command("train", "tengen.recipes.run:train", "train an agent from nothing"),
+    Command("train", "tengen.recipes.run:train", "train an agent from scratch"),
     Command("play", "tengen.play.command:play", "play against a trained agent", True),
     Command(
         "serve",
@@ -109,9 +109,9 @@ COMMANDS = (
     Command(
         "scale",
         "tengen.launch.scale_command:scale",
-        "change how many processes act in a run",
+        "change the number of a run's actor processes",
     ),
-    Command("stop", "tengen.observe.status:stop", "ask a run to save and end"),
+    Command("stop", "tengen.observe.status:stop", "make a run save its work and end"),
     Command("recipes", "tengen.recipes.command:recipes", "list what can be trained"),
     Command(
         "game new",
@@ -151,7 +151,7 @@ COMMANDS = (
         "one role: evaluate the network for actors",
     ),
     Command(
-        "shuffle", "tengen.roles.alone.command:shuffle", "one role: draw batches ahead"
+        "shuffle", "tengen.roles.alone.command:shuffle", "one role: prepare batches"
     ),
     Command(
         "learn",
@@ -168,12 +168,12 @@ COMMANDS = (
     Command(
         "store top",
         "tengen.roles.store:store_top",
-        "show what a store holds and what waits for it",
+        "show a store's contents, and which clients wait for it",
     ),
     Command(
         "store replicate",
         "tengen.roles.store:store_replicate",
-        "copy a store on another host to a folder here, continuously",
+        "keep a live copy of a store on another host in a local folder",
     ),
     Command(
         "data import-minigo",
@@ -185,11 +185,11 @@ COMMANDS = (
         "tengen.models.onnx_command:export_onnx",
         "export a model to ONNX for other programs",
     ),
-    Command("bench", "tengen.cli.bench.command:bench", "measure the speed of one part"),
+    Command("bench", "tengen.cli.bench.command:bench", "measure a component's speed"),
     Command(
         "completion",
         "tengen.cli.completion:completion",
-        "print a script that completes commands in a shell",
+        "print a shell's completion script",
         talks=True,
     ),
 )
@@ -203,9 +203,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raises UsageError with argparse's message."""
-        raise UsageError(
-            f"arguments ({message}) are not understood; try {self.prog} -h"
-        )
+        raise UsageError(f"arguments ({message}) are invalid; see {self.prog} -h")
 
     def options(self) -> list[str]:
         """Returns the parser's options that begin with ``--``, such as ``--json``."""
@@ -337,13 +335,13 @@ def find_command(argv: Sequence[str]) -> Command:
 
 def _unknown(name: str, argv: Sequence[str], known: Mapping[str, Command]) -> str:
     if name.startswith("-"):
-        return f"command ({name}) is not known; name one first, as tengen --help has it"
+        return f"command ({name}) is not known; put a command first, see tengen --help"
     rest = [full.split()[1] for full in known if full.startswith(f"{name} ")]
     if not rest:
         return f"command ({name}) is not known; {did_you_mean(name, known)}"
     if len(argv) < 2 or argv[1].startswith("-"):
         ways = " or ".join(f"tengen {name} {word}" for word in rest)
-        return f"command ({name}) needs one more word; try {ways}"
+        return f"command ({name}) needs a subcommand; try {ways}"
     typed = f"{name} {argv[1]}"
     return f"command ({typed}) is not known; {did_you_mean(argv[1], rest)}"
 
@@ -358,7 +356,7 @@ def _parse(parser: CommandParser, argv: list[str]) -> argparse.Namespace:
     if name.startswith("-"):
         known = parser.options()
         raise UsageError(f"option ({name}) is not known; {did_you_mean(name, known)}")
-    raise UsageError(f"argument ({name}) is one too many; try {parser.prog} -h")
+    raise UsageError(f"argument ({name}) is unexpected; see {parser.prog} -h")
 
 
 def _overview() -> str:

@@ -79,7 +79,7 @@ def check_machine() -> dict[str, Finding]:
         "disk": disk(),
         "shared memory": _shared_memory(),
         "compiler": _program(
-            _COMPILERS, "only to build the core again", "apt-get install g++"
+            _COMPILERS, "only to build the core", "apt-get install g++"
         ),
         "mpirun": _program(
             ("mpirun",), "only for --launch mpi", "apt-get install openmpi-bin"
@@ -95,7 +95,7 @@ def core() -> Finding:
         return Finding(
             f"not importable ({error})",
             "bad",
-            "install its wheel again; of a checkout: make setup",
+            "reinstall the wheel; in a checkout: make setup",
         )
     return Finding(str(found.__file__))
 
@@ -114,17 +114,17 @@ def kernels() -> Finding:
             break
         missing = [feature for feature in needed if feature not in features]
         if missing and platform.machine() in ("x86_64", "AMD64"):
-            reasons.append(f"not {name}: it has no {' '.join(missing)}")
+            reasons.append(f"not {name}: the processor lacks {' '.join(missing)}")
     return Finding(f"{chosen}: {'; '.join(reasons) or 'the only ones there are'}")
 
 
 def cores() -> Finding:
     """Reports the number of usable cores, which is the default number of threads."""
     quota = quota_cores()
-    limit = "no quota" if quota is None else f"a quota of {quota:g}"
+    limit = "no quota" if quota is None else f"a CPU quota of {quota:g}"
     usable = available_cores()
     return Finding(
-        f"{usable} of {os.cpu_count()} usable, {limit}; that is --threads' default"
+        f"{usable} of {os.cpu_count()} usable, {limit}; --threads defaults to {usable}"
     )
 
 
@@ -134,7 +134,7 @@ def memory() -> Finding:
     text = f"{gib:.1f} GiB (at least {_MIN_MEMORY_GIB:g})"
     if gib >= _MIN_MEMORY_GIB:
         return Finding(text)
-    return Finding(text, "bad", "give this machine or container more")
+    return Finding(text, "bad", "give this machine or container more memory")
 
 
 def disk() -> Finding:
@@ -145,7 +145,7 @@ def disk() -> Finding:
     text = f"{gib:.1f} GiB free in {folder.resolve()} (at least {_MIN_DISK_GIB:g})"
     if gib >= _MIN_DISK_GIB:
         return Finding(text)
-    return Finding(text, "bad", "free some, or say --out on another disk")
+    return Finding(text, "bad", "free some space, or use --out on another disk")
 
 
 def _python() -> Finding:
@@ -160,12 +160,12 @@ def _processor() -> Finding:
 
 def _shared_memory() -> Finding:
     if not _SHARED.is_dir():
-        return Finding(f"no {_SHARED}: actors in processes use files", "absent")
+        return Finding(f"no {_SHARED}: actor processes use files", "absent")
     mib = shutil.disk_usage(_SHARED).total / 2**20
     text = f"{mib:,.0f} MiB in {_SHARED}, for --actors"
     if mib >= _MIN_SHARED_MIB:
         return Finding(text)
-    return Finding(text, "absent", "of a container: docker run --shm-size=1g")
+    return Finding(text, "absent", "in a container: docker run --shm-size=1g")
 
 
 def _program(names: tuple[str, ...], what_for: str, fix: str) -> Finding:
@@ -177,7 +177,7 @@ def _program(names: tuple[str, ...], what_for: str, fix: str) -> Finding:
 
 # Packages that tengen requires. Only openvino has a fallback: torch.
 _REQUIRED = ("numpy", "torch", "openvino", "onnx", "safetensors", "rich")
-_WITHOUT = {"openvino": "torch computes instead, slower"}
+_WITHOUT = {"openvino": "torch is used instead, which is slower"}
 
 EXTRAS = {
     "envs": "environments of Gymnasium",
@@ -189,11 +189,11 @@ EXTRAS = {
     "vizdoom": "VizDoom",
     "football": "football",
     "video": "films of episodes",
-    "export": "graphs of networks that have no rule of tengen's",
+    "export": "export of networks for which tengen has no ONNX rules",
     "openspiel": "games of OpenSpiel",
     "ray": "--launch ray",
     "mpi": "--launch mpi",
-    "tensorboard": "the program tensorboard, which shows the curves of runs",
+    "tensorboard": "the program tensorboard, which plots the curves of runs",
     "wandb": "curves in Weights & Biases",
     "mlperf": "tengen mllog",
     "serve": "tengen serve",
@@ -221,7 +221,7 @@ def package(name: str) -> Finding:
     try:
         return Finding(metadata.version(name))
     except metadata.PackageNotFoundError:
-        return Finding("there, installed by something else than pip")
+        return Finding("installed, but not by pip")
 
 
 def check_extras() -> dict[str, Finding]:
@@ -229,10 +229,10 @@ def check_extras() -> dict[str, Finding]:
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
-        text = "unknown: tengen itself was not installed by pip"
+        text = "unknown: tengen was not installed by pip"
         return {
             "extras": Finding(
-                text, "absent", "install its wheel by pip; of a checkout: make setup"
+                text, "absent", "install the wheel with pip; in a checkout: make setup"
             )
         }
     return {
@@ -257,10 +257,8 @@ def _extra(name: str, what_for: str, requirements: list[str]) -> Finding:
     if not missing and found:
         return Finding(f"{', '.join(found)}: {what_for}")
     if not names:
-        text = f"not an extra of the tengen that pip installed: {what_for}"
-        return Finding(
-            text, "absent", "install tengen again; of a checkout: make setup"
-        )
+        text = f"not an extra of the installed tengen: {what_for}"
+        return Finding(text, "absent", "reinstall tengen; in a checkout: make setup")
     text = f"no {', '.join(missing)}: {what_for}"
     return Finding(text, "absent", pip_install_extra(name))
 
@@ -293,32 +291,33 @@ def _device(device: str) -> Finding:
     cuda = torch.cuda
     if device != "cpu":
         names = [cuda.get_device_name(i) for i in range(cuda.device_count())]
-        return Finding(f"{device}, the first of {', '.join(names)}")
+        return Finding(f"{device}, the first of: {', '.join(names)}")
     is_driven = has_driver()
     if is_driven and torch.version.cuda is None:
         return Finding(
-            "cpu: there is a GPU, and this torch is built without CUDA",
+            "cpu: there is a GPU, but this torch was built without CUDA",
             "absent",
             f"uninstall torch, then {pip_install('torch')}, from an index whose torch "
             f"has CUDA, such as PyPI",
         )
     if is_driven:
         return Finding(
-            "cpu: there is a driver, and torch sees no GPU",
+            "cpu: there is a GPU driver, but torch finds no GPU",
             "absent",
-            "see nvidia-smi and CUDA_VISIBLE_DEVICES",
+            "check nvidia-smi and CUDA_VISIBLE_DEVICES",
         )
-    return Finding("cpu: torch sees no GPU")
+    return Finding("cpu: torch finds no GPU")
 
 
 def _inference(device: str) -> Finding:
     if device != "cpu":
-        return Finding("torch on the GPU, bf16 where the GPU computes in it, else fp32")
+        return Finding("torch on the GPU, in bf16 if the GPU supports it, else fp32")
     from tengen.inference.openvino_backend import is_installed, supported_precisions
 
     if not is_installed():
         return Finding(
-            "torch, fp32 or bf16 as a trial finds faster, for OpenVINO is not here",
+            "torch, in fp32 or bf16, whichever a trial run finds faster; OpenVINO is "
+            "missing",
             "absent",
             pip_install("openvino"),
         )
@@ -326,15 +325,14 @@ def _inference(device: str) -> Finding:
         native = supported_precisions()
     except (TengenError, RuntimeError) as error:
         return Finding(
-            f"OpenVINO fails ({error})", "bad", "set inference.backend=torch"
+            f"OpenVINO does not work ({error})", "bad", "set inference.backend=torch"
         )
     rest = [name for name in ("bf16", "int8") if name not in native]
-    why = f"; the processor computes no {' or '.join(rest)} itself" if rest else ""
+    why = f"; the processor has no native {' or '.join(rest)}" if rest else ""
     if len(native) == 1:
         return Finding(f"OpenVINO in {native[0]}{why}")
     return Finding(
-        f"OpenVINO in {', '.join(native)}, what a run's trial finds worth its rounding"
-        + why
+        f"OpenVINO in {', '.join(native)}; a run measures which is best" + why
     )
 
 
@@ -344,8 +342,8 @@ def _learning(device: str) -> Finding:
     from tengen.inference.config import has_bfloat16
 
     if has_bfloat16():
-        return Finding("torch on the processor, which multiplies bfloat16")
-    return Finding("torch on the processor in fp32, which has no bfloat16 of its own")
+        return Finding("torch on the CPU, in bf16")
+    return Finding("torch on the CPU, in fp32, because it has no native bf16")
 
 
 _MARKS = {"ok": "ok ", "absent": "-- ", "bad": "BAD"}
@@ -364,7 +362,7 @@ def doctor(args: argparse.Namespace) -> dict[str, Any]:
         ``exit_code``, 1 if a check is bad, else 0; and ``checks`` by name, with the
         keys ``ok``, ``state``, ``text`` and ``fix``.
     """
-    with ProgressLine("importing what training uses"):
+    with ProgressLine("importing the packages that training uses"):
         checks = examine()
     if not args.json:
         width = max(map(len, checks))

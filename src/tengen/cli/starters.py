@@ -68,14 +68,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "name",
         metavar="NAME",
-        help="name of the file, such as my_name, which gets a class MyName",
+        help="name of the file, such as my_name; its class is then MyName",
     )
     parser.add_argument(
         "--out",
         type=Path,
         default=Path(),
         metavar="FOLDER",
-        help="folder to write the file to, made if it is missing (here)",
+        help="folder for the file, created if it is missing (the current one)",
     )
 
 
@@ -109,7 +109,7 @@ def _write(starter: _Starter, args: argparse.Namespace) -> dict[str, Any]:
     if args.out != Path():
         lines.insert(0, f"cd {shlex.quote(str(args.out))}")
     if not args.json:
-        print(f"wrote {source} and {test}; comments say what to change. Next:")
+        print(f"wrote {source} and {test}; their comments say what to change. Next:")
         for line in lines:
             print(f"  {line}")
     return {"task": task, "files": [str(source), str(test)], "commands": lines}
@@ -136,7 +136,7 @@ def _write_files(starter: _Starter, name: str, folder: Path) -> tuple[Path, Path
             not path.exists(),
             "file",
             path,
-            "must not be there yet; choose another name, or another --out",
+            "must not exist yet; choose another name or another --out",
         )
     _check_free(name, f"test_{name}")
     folder.mkdir(parents=True, exist_ok=True)
@@ -159,8 +159,8 @@ def _class_name(starter: _Starter, name: str) -> str:
         and not name.startswith("test"),
         "name",
         name,
-        f"must be small letters, digits and _, a letter first, at most {_MAX_LENGTH}, "
-        f"and not begin with test; try my_{starter.kind}",
+        f"must be at most {_MAX_LENGTH} lowercase letters, digits and _, start with a "
+        f"letter, and not with test; try my_{starter.kind}",
     )
     class_name = "".join(word.capitalize() for word in name.split("_"))
     words = re.findall(r"\w+", _text(starter.source) + _text(starter.test))
@@ -170,8 +170,8 @@ def _class_name(starter: _Starter, name: str) -> str:
         and class_name not in words,
         "name",
         name,
-        f"must make a module and a class of new names, {name} and {class_name}; "
-        f"try my_{name}",
+        f"must not give reserved names, module {name} and class {class_name}; try "
+        f"my_{name}",
     )
     return class_name
 
@@ -187,8 +187,8 @@ def _check_free(*names: str) -> None:
                 is_known = True
         if is_known or name in sys.modules:
             raise UsageError(
-                f"name ({names[0]}) must not be that of a module which Python finds "
-                f"already ({name}); try my_{names[0]}"
+                f"name ({names[0]}) must not be the name of an existing Python module "
+                f"({name}); try my_{names[0]}"
             )
 
 

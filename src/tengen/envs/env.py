@@ -93,10 +93,10 @@ class ActionSpec:
             len(self.shape) == 1 or (self.shape == () and self.is_discrete),
             "shape",
             self.shape,
-            "must be (K,), or () for one choice; flatten the actions",
+            "must be (K,), or () for a single choice; flatten the actions",
         )
         length = self.shape[0] if self.shape else 1
-        check(length >= 1, "shape", self.shape, "must have a part; give it one")
+        check(length >= 1, "shape", self.shape, "must have an entry; add one")
         for name in ("num_choices", "low", "high"):
             value = getattr(self, name)
             count = length if name in fields else 0
@@ -104,14 +104,14 @@ class ActionSpec:
                 len(value) == count,
                 name,
                 value,
-                f"must have {count} entries, one a part of a choice or of a number; "
-                f"correct the environment",
+                f"must have {count} entries, one per part of the action; correct the "
+                "environment",
             )
         check(
             all(choices >= 1 for choices in self.num_choices),
             "num_choices",
             self.num_choices,
-            "must be at least 1 each; correct the environment",
+            "must all be at least 1; correct the environment",
         )
         check(
             all(low <= high for low, high in zip(self.low, self.high, strict=True)),

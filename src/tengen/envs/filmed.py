@@ -217,10 +217,10 @@ class RenderCamera(Camera):
     def _error(self, what: str) -> RunError:
         advice = "leave --video out"
         if "mujoco" in sys.modules:
-            advice += ", or set MUJOCO_GL=egl or osmesa to what this machine draws by"
+            advice += ", or set MUJOCO_GL to a renderer of this machine, egl or osmesa"
         return RunError(
-            f'environment ("{self._name}") cannot be filmed, as its render() {what}; '
-            f"{advice}"
+            f'environment ("{self._name}") cannot be filmed, because its render() '
+            f"{what}; {advice}"
         )
 
 
@@ -251,7 +251,7 @@ def film_copies(
         first.close()
     if RENDER_MODE not in metadata.get("render_modes", ()):
         raise UsageError(
-            f'environment ("{name}") cannot be filmed, as its metadata names no '
+            f'environment ("{name}") cannot be filmed, because its metadata lacks '
             f'render mode "{RENDER_MODE}"; leave --video out'
         )
     filmed: list[Any] = []

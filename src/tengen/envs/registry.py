@@ -196,8 +196,8 @@ def with_protocol(name: str, protocol: str) -> str:
         task = _suite_of(name).with_protocol(name, protocol)
     if task is None:
         raise UsageError(
-            f"protocol ({protocol}) is not for {name}, which is played in one way; "
-            f"leave it out"
+            f"protocol ({protocol}) does not exist for {name}, which has only one; "
+            "leave it out"
         )
     have, wanted = (env_spec(one).actions.num_choices for one in (name, task))
     if have != wanted:

@@ -152,7 +152,7 @@ class SprtGate(PlayedGate):
             self.max_games % 2 == 0,
             "max_games",
             self.max_games,
-            "must be even, for games count in pairs; add one",
+            "must be even, because games are played in pairs; add one",
         )
 
     @property

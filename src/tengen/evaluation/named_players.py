@@ -53,8 +53,8 @@ def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
         return MctsPlayer(int(count))
     if _engine(word) is not None:
         raise UsageError(
-            f"player ({word}) is an outside engine, which only tengen match plays; "
-            f"use random or mcts:N"
+            f"player ({word}) is an external engine, which only tengen match supports; "
+            "use random or mcts:N"
         )
     return None
 
@@ -142,8 +142,8 @@ def open_model(
     """
     if model.meta.signature.board is None:
         raise UsageError(
-            f"model ({word}) acts in the environment {model.meta.task} and plays no "
-            f"board game; tengen eval {word} says what it scores"
+            f"model ({word}) acts in the environment {model.meta.task}, and plays no "
+            f"game; evaluate it with tengen eval {word}"
         )
     check_typed(model.meta.task, task, word)
     play = play or model.meta.play or PlayConfig()

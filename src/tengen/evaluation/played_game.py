@@ -28,7 +28,7 @@ __all__ = [
     "write_games",
 ]
 
-_ADVICE = "remove it, its games are played again"
+_ADVICE = "remove it, and its games are played again"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Dispute:
 
     def text(self, name: str) -> str:
         """Returns one line that describes the dispute; ``name`` names the side."""
-        return f"{name} refuses move {self.move}, {self.vertex}: {self.words}"
+        return f"{name} refused move {self.move}, {self.vertex}: {self.words}"
 
 
 @dataclass(frozen=True)
@@ -99,17 +99,17 @@ class SgfFolder:
         """
         self._path = path
         if not _is_go(game):
-            raise UsageError(f"sgf ({path}) is for games of Go; leave --sgf out")
+            raise UsageError(f"sgf ({path}) needs a game of Go; leave --sgf out")
         self._game = game
         self._names = (a, b)
         try:
             path.mkdir(parents=True, exist_ok=True)
             is_empty = not any(path.iterdir())
         except OSError as error:
-            rule = f"cannot be a folder, {os_reason(error)}; name another"
+            rule = f"cannot be a folder, {os_reason(error)}; choose another"
             raise UsageError(f"sgf ({path}) {rule}") from error
         if not is_empty:
-            raise UsageError(f"sgf ({path}) must be new or empty; name another folder")
+            raise UsageError(f"sgf ({path}) must be new or empty; choose another")
 
     def keep(self, games: Sequence[PlayedGame]) -> None:
         """Writes an SGF file per game. Blocks until the files are durable.

@@ -163,7 +163,7 @@ class ModelPlayer:
         if shapes[0] == shapes[1]:
             return dataclasses.replace(self, task=task, frame="")
         is_same_board = shapes[0][1:] == shapes[1][1:]
-        rule = f"must have the planes and actions of {frame.name}; name another"
+        rule = f"must have the planes and actions of {frame.name}; choose another"
         check(self.mixed_sizes or is_same_board, "game", task, rule)
         Framed.corner(game, frame)
         return dataclasses.replace(self, task=task, frame=frame.name)
@@ -262,7 +262,7 @@ class GtpPlayer(EnginePlayer):
             _core.parse_go_name(name)
         except _core.CoreError as error:
             raise UsageError(
-                f"player ({self.name}) plays Go, not {name}; choose a game go/SIZE"
+                f"player ({self.name}) plays Go, not {name}; choose go/SIZE"
             ) from error
 
     def _process(self) -> EngineProcess:
@@ -282,15 +282,14 @@ class GomocupPlayer(EnginePlayer):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_range("turn-seconds", self.turn_s, 0.0, 1e6)
-        rule = f"must be below answer-seconds ({self.answer_s:g}); raise that"
+        rule = f"must be below answer-seconds ({self.answer_s:g}); raise answer-seconds"
         check(self.turn_s < self.answer_s, "turn-seconds", self.turn_s, rule)
 
     def check_game(self, name: str) -> None:
         """Raises UsageError unless the game ``name`` is gomoku."""
         if read_gomoku_name(name) is None:
             raise UsageError(
-                f"player ({self.name}) plays gomoku, not {name}; choose a game "
-                f"gomoku/SIZE"
+                f"player ({self.name}) plays gomoku, not {name}; choose gomoku/SIZE"
             )
 
     def _process(self) -> EngineProcess:
@@ -344,5 +343,5 @@ def open_for_play(
 def _check_devices(devices: str) -> None:
     check_device_words("devices", devices)
     is_one = devices != "auto" and "," not in devices
-    check(is_one, "devices", devices, "must be cpu or one GPU, as cuda:0; name one")
+    check(is_one, "devices", devices, "must be cpu or one GPU; for example cuda:0")
     parse_devices("devices", devices)

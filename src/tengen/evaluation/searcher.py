@@ -77,8 +77,8 @@ class Searcher:
         else:
             if not isinstance(rules, str):
                 raise UsageError(
-                    f"threads ({num_threads}) must be 1 for {game.name}, whose moves "
-                    f"Python makes; use one thread"
+                    f"threads ({num_threads}) must be 1 for {game.name}, a game in "
+                    "Python; use one thread"
                 )
             rule = f"must be 1 for a {search.policy} search; use one thread"
             check(search.policy == "puct", "threads", num_threads, rule)

@@ -84,12 +84,12 @@ class SamplesPerInsertConfig:
         math.inf,
         above=True,
         below=True,
-        rule="must be above 0; KataGo uses 4 to 8",
+        rule="must be above 0; use 4 to 8, as in KataGo",
     )
     """Maximum number of samples per new row, above 0. With a larger number, the learner
     learns more from each game, but overfits sooner."""
 
-    max_samples: int = bounded(1_000_000, 1, hint="allow a batch or more")
+    max_samples: int = bounded(1_000_000, 1, hint="raise it to a batch or more")
     """Capacity of the bucket in samples, at least 1. It limits how many samples a
     learner takes without new rows after a pause."""
 
@@ -112,12 +112,12 @@ class WindowConfig(ExperienceConfig):
     """Maximum size of the window in rows; at least ``min_rows``."""
 
     taper_exponent: float = bounded(
-        0.65, 0, 1, above=True, rule="must lie in (0, 1]; KataGo uses 0.65"
+        0.65, 0, 1, above=True, rule="must be in (0, 1]; use 0.65, as in KataGo"
     )
     """Exponent of the power law by which the window grows with the run's rows, above 0,
     at most 1. With a smaller exponent, the window drops old rows sooner."""
 
-    taper_scale_rows: int | None = bounded(None, 1, hint="leave it out for min_rows")
+    taper_scale_rows: int | None = bounded(None, 1, hint="leave it out to use min_rows")
     """Number of rows beyond ``min_rows`` at which growth begins to slow, at least 1. A
     larger number keeps growth linear for longer. None: ``min_rows``."""
 
@@ -126,7 +126,7 @@ class WindowConfig(ExperienceConfig):
         0,
         1,
         above=True,
-        rule="must lie in (0, 1]; above 1 the window would take back rows it dropped",
+        rule="must be in (0, 1], or the window would need dropped rows; lower it",
     )
     """Number of rows by which the window grows per new row just beyond ``min_rows``,
     above 0, at most 1."""
@@ -143,7 +143,7 @@ class WindowConfig(ExperienceConfig):
     (KataGo's no-repeat-files)."""
 
     validation_share: float = bounded(
-        0.0, 0, 0.5, rule="must lie in [0, 0.5]; use 0 for none"
+        0.0, 0, 0.5, rule="must be in [0, 0.5]; use 0 for none"
     )
     """Fraction of games that are validation games, in [0, 0.5] (KataGo: 0.05), chosen
     by a hash of the game's generation and index. The learner never trains on validation
@@ -294,7 +294,7 @@ class ReplayConfig(ExperienceConfig):
         math.inf,
         above=True,
         below=True,
-        rule="must be above 0; say how often an item is to be drawn",
+        rule="must be above 0; set how often each item is sampled",
     )
     """Average number of times that an item is sampled, above 0; 1 for ``fifo``. With a
     larger number, the learner learns more from each step, but takes more time for it.
@@ -304,7 +304,7 @@ class ReplayConfig(ExperienceConfig):
     be ahead of sampling, 0 to 2^28 - 1. The learner catches up on an item with
     ``samples_per_item`` samples. 0: the items of two turns of all actors."""
     priority_exponent: float = bounded(
-        0.6, 0, math.inf, below=True, rule="must be at least 0; 0 is uniform"
+        0.6, 0, math.inf, below=True, rule="must be at least 0; use 0 for uniform"
     )
     """For ``prioritized``: items are sampled in proportion to their priority raised to
     this power, at least 0. 0 is uniform; a larger power favours high priorities."""
@@ -317,7 +317,7 @@ class ReplayConfig(ExperienceConfig):
         math.inf,
         above=True,
         below=True,
-        rule="must be above 0; allow an unroll's time",
+        rule="must be above 0; use at least the time of an unroll",
     )
     """Maximum seconds that an insert or a sample waits before it fails, above 0."""
 
@@ -331,7 +331,7 @@ class ReplayConfig(ExperienceConfig):
                 not self.is_queue or value == 0,
                 name,
                 value,
-                f"must be 0 where the sampler is fifo; set store.{name}=0",
+                f"must be 0 with the fifo sampler; set store.{name}=0",
             )
         for name in ("min_items", "samples_per_item"):
             value = getattr(self, name)
@@ -339,7 +339,7 @@ class ReplayConfig(ExperienceConfig):
                 not self.is_queue or value == 1,
                 name,
                 value,
-                f"must be 1 where the sampler is fifo; set store.{name}=1",
+                f"must be 1 with the fifo sampler; set store.{name}=1",
             )
 
     @property

@@ -170,7 +170,7 @@ class ExperiencePart:
         """
         own = self._own
         if own is None:
-            raise RunError("experience (closed) must be open; the leader has ended")
+            raise RunError("experience (closed) has lost its leading learner; resume")
         return own.draw(order, num_samples, first, last)
 
     def close(self) -> None:

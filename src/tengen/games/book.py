@@ -34,7 +34,7 @@ BOOK_SCHEMA = 1
 MAX_OPENINGS = 65_536
 """The maximum number of openings in an opening book."""
 _MAX_BYTES = 64 << 20
-_ADVICE = "make one by tengen book"
+_ADVICE = "make one with tengen book"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +112,7 @@ def parse_book(
         raise newer_schema(path, content["schema"], BOOK_SCHEMA)
     if content.get("task") != game.name:
         raise UsageError(
-            f"book ({path}) is of {shown(content.get('task'))} and not of {game.name}; "
+            f"book ({path}) is for {shown(content.get('task'))}, not {game.name}; "
             f"{_ADVICE}"
         )
     found = content.get("openings")
@@ -122,10 +122,10 @@ def parse_book(
     for index, opening in enumerate(found):
         moves = opening.get("moves") if isinstance(opening, dict) else None
         if not isinstance(moves, list) or not _are_moves(game, moves):
-            raise damaged(f"opening {index} is no legal beginning of {game.name}")
+            raise damaged(f"opening {index} is not legal in {game.name}")
         openings.append(tuple(moves))
     if len(set(openings)) < len(openings):
-        raise damaged("an opening is there twice")
+        raise damaged("it has an opening twice")
     digest = hashlib.sha256(data).hexdigest()[:12]
     return Book(task=game.name, openings=tuple(openings), digest=digest)
 

@@ -63,8 +63,8 @@ class Framed:
             longest.new_state(_with_planes_of(game, frame))
         except _core.CoreError as error:
             raise UsageError(
-                f"game ({game.name}) must be on a board that fits {frame.name}; "
-                f"choose a smaller one"
+                f"game ({game.name}) must fit the board of {frame.name}; choose a "
+                "smaller one"
             ) from error
         return cls(game, longest)
 

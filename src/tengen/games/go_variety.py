@@ -87,7 +87,7 @@ class GoVariety:
             len(weights) in (0, len(self.boards)) and all(w > 0 for w in weights),
             "board_weights",
             list(weights),
-            "must be above 0, one for each of boards; leave it out for evenly",
+            "must be positive, one for each of boards; leave it out for equal weights",
         )
 
 
@@ -111,13 +111,12 @@ def variants_of(task: str, variety: GoVariety) -> list[tuple[str, float]]:
     parts = _PARTS.fullmatch(task)
     if parts is None:
         raise UsageError(
-            f"variety (of {task}) must be left out where the task is not Go; leave "
-            f"actor.variety as it is"
+            f"variety (of {task}) needs a game of Go; leave actor.variety out"
         )
     if parts["planes"]:
         raise UsageError(
-            f"variety (of {task}) must be left out with these planes, which show "
-            f"neither komi nor the rules; leave actor.variety as it is"
+            f"variety (of {task}) needs planes that show komi and rules; leave "
+            "actor.variety out"
         )
     game = _core.make_game(task)
     found: dict[str, float] = {}
@@ -143,7 +142,7 @@ def variants_of(task: str, variety: GoVariety) -> list[tuple[str, float]]:
         len(found) <= _MAX_VARIANTS,
         "variety",
         f"{len(found)} games",
-        f"must be at most {_MAX_VARIANTS} games; lower komi_wide_stdev",
+        f"must be at most {_MAX_VARIANTS}; lower komi_wide_stdev",
     )
     for name in found:
         try:

@@ -37,7 +37,7 @@ OPENSPIEL_PREFIX = "openspiel/"
 _MAX_COUNT = 65535
 # Number of random moves that test a policy layout.
 _NUM_PROBED_MOVES = 200
-_ADVICE = "tengen recipes --openspiel lists games that fit"
+_ADVICE = "tengen recipes --openspiel lists suitable games"
 
 
 def _rule(name: str, value: str) -> Callable[[Any], bool]:
@@ -262,7 +262,7 @@ def _check_counts(name: str, given: dict[str, Any], known: dict[str, Any]) -> No
         usual = known.get(key)
         if type(value) is type(usual) is int and value < 1 <= usual:
             raise UsageError(
-                f"task ({name}) must have {key} of at least 1; leave it out for {usual}"
+                f"task ({name}) must have {key} at least 1; leave it out for {usual}"
             )
 
 
@@ -283,8 +283,8 @@ def _refused_as(name: str) -> Iterator[None]:
     except Exception as error:  # OpenSpiel raises many types, some from C++.
         reason = " ".join(str(error).split())
         raise UsageError(
-            f"task ({name}) is refused by OpenSpiel: {reason}; parameters are given as "
-            f"in {OPENSPIEL_PREFIX}hex(board_size=5)"
+            f"task ({name}) is rejected by OpenSpiel: {reason}; write parameters as in "
+            f"{OPENSPIEL_PREFIX}hex(board_size=5)"
         ) from None
     finally:
         os.dup2(kept, 2)

@@ -40,9 +40,9 @@ def load_program(task: str) -> Callable[[], Any]:
         module = importlib.import_module(module_name)
     except RAISED as error:
         raise UsageError(
-            f"task ({task}) must name a module that imports, but importing "
-            f"{module_name} raised {type(error).__name__}: {error}; "
-            f"correct it, or start where it lies"
+            f"task ({task}) must name an importable module, but importing "
+            f"{module_name} raised {type(error).__name__}: {error}; correct it, or run "
+            "from its folder"
         ) from error
     found: Any = getattr(module, name, None)
     if not callable(found):
@@ -64,9 +64,9 @@ def make_program(task: str) -> Any:
         return found()
     except RAISED as error:
         raise UsageError(
-            f"task ({task}) must be made without arguments, but "
-            f"{task.partition(':')[2]}() raised "
-            f"{type(error).__name__}: {error}; correct it"
+            f"task ({task}) must work without arguments, but "
+            f"{task.partition(':')[2]}() raised {type(error).__name__}: {error}; "
+            "correct it"
         ) from error
 
 

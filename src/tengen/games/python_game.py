@@ -127,8 +127,8 @@ class PythonState:
         """
         if self.is_terminal():
             raise CoreError(
-                f"action ({action}) cannot be played in a finished game; "
-                "begin with new_state()"
+                f"action ({action}) cannot be played in a finished game; start with "
+                "new_state()"
             )
         if action not in self.legal_actions():
             raise CoreError(
@@ -154,8 +154,8 @@ class PythonState:
         """
         if not self.is_terminal():
             raise CoreError(
-                f"returns (after {self._ply} plies) need a finished game; "
-                "ask is_terminal() first"
+                f"returns (after {self._ply} plies) need a finished game; call "
+                "is_terminal() first"
             )
         first, second = self._call("returns", self._value)
         return float(first), float(second)

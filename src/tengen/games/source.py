@@ -291,8 +291,8 @@ class OwnStates:
 
     def _broken(self, ply: int) -> UsageError:
         return UsageError(
-            f"{self._name} (ply {ply}) must answer the same when asked again; "
-            f"keep nothing in the game between calls"
+            f"{self._name} (ply {ply}) must return the same when called again; store "
+            "nothing in the game between calls"
         )
 
 

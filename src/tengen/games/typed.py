@@ -69,7 +69,7 @@ def check_typed(task: str, typed: str | None, source: object) -> None:
             raise UsageError(_refusal(task, f" of {source}"))
         return
     if typed != task:
-        raise UsageError(f"task ({typed}) must be {task}, that of {source}; correct it")
+        raise UsageError(f"task ({typed}) must be {task}, as in {source}; correct it")
     allow(typed)
 
 
@@ -86,13 +86,13 @@ def add_task_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--task",
         metavar="module:Class",
-        help="the run's task, needed if it is a game or an environment in Python: a "
-        "module is imported only if it is named here, never because a file names it",
+        help="the run's task, required if it is a game or an environment in Python: a "
+        "module is imported only if you name it here, not because a file names it",
     )
 
 
 def _refusal(task: str, of_source: str = "") -> str:
     return (
-        f"task ({task}){of_source} is a program, which runs only where it is typed; "
+        f"task ({task}){of_source} is a program, which runs only if you name it; "
         f"add{task_words(task)} to run it (in Python task=)"
     )

@@ -274,8 +274,8 @@ def check_arrays(
     ):
         if unknown := sorted(found.keys() - wanted.keys()):
             raise ValueError(
-                f"{kind} ({unknown[0]}) must be of {', '.join(wanted) or 'none'}; "
-                f"leave it out, or open the model with it"
+                f"{kind} ({unknown[0]}) must be one of {', '.join(wanted) or 'none'}; "
+                "leave it out, or open the model with it"
             )
         missing = wanted.keys() - found.keys()
         if (kind != "outputs" and missing) or (wanted and not found):

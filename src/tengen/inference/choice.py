@@ -98,7 +98,7 @@ class Choice:
         native = supported_precisions()
         lacking = [name for name in _WORTHWHILE if name not in native]
         if lacking:
-            line += f"; this processor has no {' or '.join(lacking)}"
+            line += f"; this processor has no native {' or '.join(lacking)}"
         return line
 
     def record(self) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def open_backend(
     """
     for name in ("backend", "precision", "batch_shape"):
         if getattr(config, name) == "auto":
-            raise UsageError(f"inference.{name} (auto) is not chosen yet; choose first")
+            raise UsageError(f"inference.{name} (auto) is not resolved; set a value")
     precision: Any = config.precision
     backend: Backend
     if config.is_on_gpu:
@@ -178,8 +178,8 @@ def open_backend(
     if config.backend == "openvino":
         if not isinstance(source, Path):
             raise UsageError(
-                "inference.backend (openvino) reads a graph, which a network of this "
-                "process has not; publish a model of it, or set it to torch"
+                "inference.backend (openvino) needs a graph, and a network in memory "
+                "has none; publish it as a model, or use torch"
             )
         backend = OpenVinoBackend(
             source, precision=precision, num_threads=num_threads, outputs=outputs
@@ -274,8 +274,8 @@ def _choose_on_gpus(
     ):
         if found not in ("auto", wanted):
             raise UsageError(
-                f"inference.{name} ({found}) is for CPUs; set it to {wanted}, or use "
-                f"--devices cpu"
+                f"inference.{name} ({found}) needs a CPU; set it to {wanted}, or use "
+                "--devices cpu"
             )
     backend = open_on_devices(directory, config, outputs)
     rates = backend.rates() if config.device_rows == 0 else {}

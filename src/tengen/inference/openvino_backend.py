@@ -105,8 +105,8 @@ def require_precision(precision: Precision) -> None:
     """
     if precision not in supported_precisions():
         raise UsageError(
-            f"inference.precision ({precision}) is not computed natively by this CPU; "
-            f"set inference.precision=fp32"
+            f"inference.precision ({precision}) is not supported natively by this CPU; "
+            "set inference.precision=fp32"
         )
 
 
@@ -265,7 +265,7 @@ class OpenVinoBackend:
         if not path.exists():
             raise UsageError(
                 f"model ({directory}) has no {ONNX_FILE}, which the openvino backend "
-                f"reads; set inference.backend=torch"
+                "needs; set inference.backend=torch"
             )
         _check_is_whole(path)
         floats = float_precision() if precision == "int8" else precision
@@ -278,8 +278,8 @@ class OpenVinoBackend:
         except (RuntimeError, UnicodeDecodeError) as error:
             reason = " ".join(str(error).split())
             raise RunError(
-                f"model ({path}) is refused by OpenVINO: {reason}; "
-                f"export it again or set inference.backend=torch"
+                f"model ({path}) is rejected by OpenVINO: {reason}; export it again, "
+                "or set inference.backend=torch"
             ) from error
         self.version = str(core.get_versions("CPU")["CPU"].build_number)
         self.precision = precision
@@ -374,8 +374,8 @@ def _check_is_whole(path: Path) -> None:
     for tensor in _tensors(model):
         if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
             raise UsageError(
-                f"graph ({path}) must hold its tensors itself, and "
-                f"{tensor.name!r} is in another file; save it again as one file"
+                f"graph ({path}) must contain its tensors, and {tensor.name!r} is in "
+                "another file; save it as one file"
             )
 
 

@@ -93,7 +93,7 @@ def read_network(path: Path) -> KatagoNetwork:
             raise ValueError(str(error)) from error
         for name, tensor in tensors.items():
             if not np.isfinite(tensor).all():
-                raise ValueError(f"{name} is not finite with the norm behind it")
+                raise ValueError(f"{name} is not finite after merging its norm")
         return KatagoNetwork(header.name, header.version, config, tensors)
 
 
@@ -115,7 +115,7 @@ def _read_header(stream: WeightStream) -> _Header:
             raise NotSupportedError("it also reads who plays, for human play")
         if stream.whole("its rule of pass-alive areas", 0, 1):
             raise NotSupportedError(
-                "it reads pass-alive areas by another rule than the game's"
+                "its rule of pass-alive areas differs from the game's"
             )
         _read_unused(stream, 6, "options")
     return _Header(name, version, points)
@@ -124,7 +124,7 @@ def _read_header(stream: WeightStream) -> _Header:
 def _read_unused(stream: WeightStream, count: int, what: str) -> None:
     for _ in range(count):
         if stream.whole(what, -(1 << 31), 1 << 31):
-            raise NotSupportedError(f"it has {what} that are not known")
+            raise NotSupportedError(f"it has {what} that are unknown")
 
 
 def _read_trunk(
@@ -254,7 +254,7 @@ def _read_value(
 def _read_head_conv(stream: WeightStream, num_inputs: int) -> Conv:
     conv = read_conv(stream, num_inputs)
     if conv.side != 1:
-        raise NotSupportedError(f"{conv.name} has a kernel of {conv.side} and not 1")
+        raise NotSupportedError(f"{conv.name} has a kernel of {conv.side}, not 1")
     return conv
 
 

@@ -78,7 +78,7 @@ class WeightStream:
         word = self.word(what)
         number = int(word) if word.removeprefix("-").isdecimal() else None
         if number is None or not low <= number <= high:
-            raise ValueError(f"{what} is {word} and not {low} to {high}")
+            raise ValueError(f"{what} is {word}, not {low} to {high}")
         return number
 
     def positive(self, what: str) -> float:
@@ -87,9 +87,9 @@ class WeightStream:
         try:
             number = float(word)
         except ValueError:
-            raise ValueError(f"{what} is {word} and no number") from None
+            raise ValueError(f"{what} is {word}, not a number") from None
         if not (math.isfinite(number) and number > 0):
-            raise ValueError(f"{what} is {word} and not above 0")
+            raise ValueError(f"{what} is {word}, not above 0")
         return number
 
     def numbers(self, what: str, *shape: int) -> NDArray[np.float32]:
@@ -100,14 +100,14 @@ class WeightStream:
             raise ValueError(f"it has more than {_MAX_WEIGHTS} weights")
         flat = self._binary(what, count) if self._is_binary else self._text(what, count)
         if not np.isfinite(flat).all():
-            raise ValueError(f"{what} has numbers that are not finite")
+            raise ValueError(f"{what} has non-finite values")
         return flat.reshape(shape)
 
     def end(self) -> None:
         """Checks that only white space is left in the file."""
         self._skip_space()
         if self._peek():
-            raise ValueError("it goes on behind the network")
+            raise ValueError("it has data after the network")
 
     def _binary(self, what: str, count: int) -> NDArray[np.float32]:
         self._skip_space()
@@ -126,7 +126,7 @@ class WeightStream:
             try:
                 found.append(float(word))
             except ValueError:
-                raise ValueError(f"{what} has {word}, which is no number") from None
+                raise ValueError(f"{what} has {word}, which is not a number") from None
         with np.errstate(over="ignore"):
             return np.array(found, np.float64).astype(np.float32)
 
@@ -163,8 +163,8 @@ def check_name(path: Path) -> str:
     plain = path.name.lower().removesuffix(".gz")
     if not plain.endswith((".bin", ".txt")):
         raise UsageError(
-            f"KataGo network ({path}) must be a file .bin.gz or .txt.gz, as KataGo "
-            f"publishes them; check the path"
+            f"KataGo network ({path}) must be a file .bin.gz or .txt.gz from KataGo; "
+            "check the path"
         )
     return plain
 

@@ -157,7 +157,7 @@ def read_bias(stream: WeightStream, num_channels: int) -> NDArray[np.float32]:
 
 def _check_channels(name: str, found: int, wanted: int | None) -> None:
     if wanted is not None and found != wanted:
-        raise ValueError(f"{name} has {found} channels and not {wanted}")
+        raise ValueError(f"{name} has {found} channels, not {wanted}")
 
 
 Tensors = dict[str, NDArray[np.float32]]
@@ -188,7 +188,7 @@ class Activations:
         if self.kind not in (None, kind):
             raise NotSupportedError(f"it has the activations {self.kind} and {kind}")
         if kind == "identity":
-            raise NotSupportedError("it has a norm without an activation behind it")
+            raise NotSupportedError("it has a norm without an activation after it")
         self.kind = kind
 
 
@@ -277,7 +277,7 @@ class _Block:
         pooled = read_conv(self._stream, self._num_channels)
         if pooled.side != first.side:
             raise NotSupportedError(
-                f"{pooled.name} has another kernel than {first.name}"
+                f"{pooled.name} and {first.name} have different kernels"
             )
         pool_norm = self._norm(pooled.num_outputs)
         pool = read_matrix(self._stream, 3 * pooled.num_outputs, first.num_outputs)
@@ -321,8 +321,7 @@ class _Block:
         conv = read_conv(self._stream, num_inputs)
         if conv.num_outputs != self._num_channels:
             raise ValueError(
-                f"{conv.name} has {conv.num_outputs} channels and not "
-                f"{self._num_channels}"
+                f"{conv.name} has {conv.num_outputs} channels, not {self._num_channels}"
             )
         self._put("conv2", {"weight": conv.weight})
         return conv

@@ -153,7 +153,7 @@ def _where(
     if args.identity is None or _is_run(path, args.identity):
         return path, None
     if args.connect is None:
-        raise _NoRun(f"host ({platform.node()}) has not the run")
+        raise _NoRun(f"host ({platform.node()}) does not have the run")
     connect = Connect(address=args.connect, fingerprint=args.fingerprint, token=token)
     name = f"tengen-{os.getuid()}-{args.identity}-{args.roles[0]}-{args.index}"
     return Path(tempfile.gettempdir()) / name, connect
@@ -381,8 +381,8 @@ def _tell(
             to_runner.send(Dying(str(error)))
         return error.exit_code
     known: TengenError = refusal(error) or RunError(
-        f"role ({role}) failed by a bug, {type(error).__name__} {error}; "
-        f"report it with the traceback in the run's logs"
+        f"role ({role}) failed because of a bug, {type(error).__name__} {error}; "
+        "report it with the traceback in the run's logs"
     )
     # Without a runner, this process continues until it has saved its state.
     with contextlib.suppress(ConnectionError):

@@ -119,7 +119,7 @@ class Crew:
                 refused = (
                     f"launch.roles.{self._acting}.count ({wanted}) must be at most "
                     f"{_MOST_GROWTH * self._sized} in this call, {_MOST_GROWTH} times "
-                    f"the {self._sized} that it began with; start the command again"
+                    f"the initial {self._sized}; restart the command"
                 )
                 break
             name = f"{self._acting}-{index}"
@@ -192,7 +192,7 @@ class Crew:
             return ""
         return (
             "inference's batches and a queue's memory are still sized for "
-            f"{self._sized}; start the command again to size them anew"
+            f"{self._sized}; restart the command to resize them"
         )
 
     def _held_by(self, index: int) -> str:
@@ -203,7 +203,7 @@ class Crew:
         holder = lock_holder(folder / "lock")
         if holder is None:
             return ""
-        return f"{folder.name} is played by process {holder}; stop that one first"
+        return f"{folder.name} is in use by process {holder}; stop it first"
 
     def forget(self, worker: Worker) -> None:
         """Closes a process that has left. Called by the thread that sent its turns."""

@@ -133,7 +133,7 @@ class Child:
             if time.monotonic() >= until:
                 if was_killed:
                     # Give up, because the actor or rank that watches it may hang.
-                    how = "an end that nobody saw"
+                    how = "an unobserved end"
                     break
                 was_killed = True
                 until = time.monotonic() + _UNSEEN_S

@@ -176,8 +176,8 @@ class ForkServer:
                 self._control.close()
                 self._control = None
                 warnings.warn(
-                    f"fork server ({self._process.pid}) ended ({error}); actors begin "
-                    f"as processes of their own, which takes more memory",
+                    f"fork server ({self._process.pid}) ended ({error}); actors now "
+                    "start as separate processes, which need more memory",
                     TengenWarning,
                     stacklevel=2,
                 )
@@ -204,8 +204,8 @@ def _fork(control: socket.socket, command: Command) -> _Forked:
         told = json.loads(answer)
         if "error" in told:
             raise RunError(
-                f"process ({' '.join(words)}) cannot begin, {told['error']}; end other "
-                f"processes, or raise the limits of this user or container"
+                f"process ({' '.join(words)}) cannot start, {told['error']}; end other "
+                "processes, or raise the limits of this user or container"
             )
     except BaseException:
         os.close(our_status)
@@ -245,7 +245,7 @@ class _Forked:
             self._end = (
                 ended_by(*STATUS.unpack(told))
                 if told
-                else "an end that nobody saw, as its fork server is gone"
+                else "an unobserved end, because its fork server has ended"
             )
             return Poll(end=self._end)
 

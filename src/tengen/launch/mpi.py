@@ -115,8 +115,8 @@ class MpiLauncher(Launcher):
             return
         if not any(name in os.environ for name in _STARTED):
             raise UsageError(
-                "launch (mpi) must be started by mpirun; mpirun -n 4 tengen train TASK "
-                "--launch mpi"
+                "launch (mpi) must be started with mpirun; use mpirun -n 4 tengen "
+                "train TASK --launch mpi"
             )
         mpi = _load_mpi()
         rank = int(mpi.COMM_WORLD.Get_rank())
@@ -197,8 +197,8 @@ class MpiLauncher(Launcher):
         found = self._table.get((worker.roles, worker.index))
         if found is None:
             raise UsageError(
-                f"launch (mpi) has no rank for {worker.roles[0]}-{worker.index}; end "
-                f"this call and start mpirun with more ranks"
+                f"launch (mpi) has no rank for {worker.roles[0]}-{worker.index}; stop "
+                "this call, and start mpirun with more ranks"
             )
         return found
 
@@ -264,8 +264,8 @@ def _load_mpi() -> Any:
         mpi = importlib.import_module("mpi4py.MPI")
     except (ImportError, RuntimeError) as error:
         raise UsageError(
-            f"launch (mpi) needs the library of MPI, which cannot be loaded, {error}; "
-            f"install Open MPI (apt-get install openmpi-bin)"
+            f"launch (mpi) needs the MPI library, which cannot be loaded, {error}; "
+            "install Open MPI (apt-get install openmpi-bin)"
         ) from None
     if not mpi.Is_initialized():
         mpi.Init_thread(mpi.THREAD_FUNNELED)
@@ -299,12 +299,12 @@ def meet(
         now_s = time.monotonic()
         if now_s - begun_s >= hello_s:
             raise RunError(
-                f"ranks ({names}) did not begin within {hello_s:g} s; see what their "
-                f"hosts say, and give mpirun hosts that run tengen"
+                f"ranks ({names}) did not start within {hello_s:g} s; see their "
+                "output, and give mpirun hosts with tengen installed"
             )
         if now_s - said_s >= say_s:
             said_s = now_s
-            print(f"waiting for ranks {names} to begin", flush=True)
+            print(f"waiting for ranks {names} to start", flush=True)
         time.sleep(_POLL_S)
     fields = {field.name for field in dataclasses.fields(RankInfo)}
     told = [json.loads(data.rstrip(b"\0")) for data in found.values()]
@@ -367,7 +367,7 @@ def _hold(mpi: Any, info: RankInfo) -> NoReturn:
     try:
         stream = join(ticket, Begun(os.getpid(), info.host))
         if not Holder(stream).run():
-            why = "rank (0) is gone; see the host of the runner"
+            why = "rank (0) has ended; see the runner's host"
     except TengenError as error:
         why = str(error)
     if why:
@@ -403,7 +403,7 @@ def _lines(ranks: Sequence[RankInfo], table: Sequence[Placed]) -> list[str]:
             if one.rank == rank.rank
         ]
         lines.append(f"rank {rank.rank} on {rank.host}: {', '.join(held)}")
-    return [*lines, "in brackets the threads of each process, and its GPUs"]
+    return [*lines, "in brackets: the threads and GPUs of each process"]
 
 
 def _gpus(one: Placed) -> str:

@@ -218,8 +218,8 @@ class RoleProcess:
         if not self._is_saved:
             self._is_saved = True  # raise the error only once
             raise RunError(
-                f"role (learn) ended before it had saved, with {self._how}; what it "
-                f"learned since its last checkpoint is lost, see {self._logs}"
+                f"role (learn) ended with {self._how} before it had saved; the "
+                f"learning since its last checkpoint is lost, see {self._logs}"
             )
 
     def _last_words(self, child: Child) -> Failed | None:
@@ -256,7 +256,7 @@ class RoleProcess:
         if self._deaths >= _MAX_DEATHS:
             # A failing role sends an error, so other code caused an exit without one.
             whose = (
-                ", by code of its task or of a library"
+                ", in code of its task or of a library"
                 if how.startswith(_EXITED)
                 else ""
             )

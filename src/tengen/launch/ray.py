@@ -106,16 +106,16 @@ class RayLauncher(Launcher):
         self.connect = connect_to(config.launch) if lacking else None
         if lacking and self.connect is None:
             raise UsageError(
-                f"run ({run.path}) is not on host {lacking[0]}; put it on a filesystem "
-                f"that all hosts have, or set launch.listen=HOST:PORT"
+                f"run ({run.path}) is missing on host {lacking[0]}; put it on a "
+                "filesystem that all hosts have, or set launch.listen=HOST:PORT"
             )
         schedule = config.schedule
         hosts = {node.host for node in nodes if node.num_cpus > 0}
         if schedule.serving and len(hosts) > 1 and not config.launch.listen:
             raise UsageError(
-                f"launch.listen (none) must say where actors of {len(hosts)} hosts "
-                f"find inference and the learner; set launch.listen=0.0.0.0:PORT, with "
-                f"launch.certificate_file and launch.key_file"
+                f"launch.listen (none) must be set for actors of {len(hosts)} hosts to "
+                "reach inference and the learner; set launch.listen=0.0.0.0:PORT, with "
+                "launch.certificate_file and launch.key_file"
             )
         self._actor_class = holder_class(ray)
         # If some hosts lack the run directory, assume that only this host has it.
@@ -297,7 +297,7 @@ def _probe(nodes: Sequence[Node], marker: str, text: str) -> list[dict[str, str]
     except ray.exceptions.RayError as error:
         raise RunError(
             f"cluster (of {len(nodes)} hosts) does not answer, {first_line(error)}; "
-            f"see ray status"
+            "check it with ray status"
         ) from error
     return found
 
@@ -306,12 +306,12 @@ def _check_versions(found: Sequence[dict[str, str]]) -> None:
     for one in found:
         if one["error"]:
             raise UsageError(
-                f"host ({one['host']}) cannot import tengen by Python "
-                f"{one['python']}: {one['error']}; install it there, or name its "
-                f"folder in PYTHONPATH"
+                f"host ({one['host']}) cannot import tengen with Python "
+                f"{one['python']}: {one['error']}; install it there, or add its folder "
+                "to PYTHONPATH"
             )
         if one["tengen"] != __version__:
             raise UsageError(
                 f"host ({one['host']}) has tengen {one['tengen']} and must have "
-                f"{__version__}, as the host that starts the run; install the same"
+                f"{__version__}, as on the host that starts the run; install that"
             )

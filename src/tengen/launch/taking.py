@@ -337,9 +337,9 @@ class Waiting:
             spans.append(min(acting))
         if max(spans, default=0.0) >= 60 * self._most_minutes:
             raise RunError(
-                f"role ({_names(needed)}) has had no room in the cluster for "
+                f"role ({_names(needed)}) has waited for cluster resources for "
                 f"{self._most_minutes:g} minutes; see ray status, free some, add hosts "
-                "or raise launch.wait_minutes, then run the same command to go on"
+                "or raise launch.wait_minutes, then run the same command again"
             )
 
     def check_end(self, workers: Sequence[Worker]) -> None:
@@ -356,8 +356,8 @@ class Waiting:
             had_room = any(one.name in self._had_room for one in needed)
             raise RunError(
                 f"role ({_names(needed)}) {'had no' if had_room else 'never had'} room "
-                "in the cluster when the budget was spent; see ray status, ask for "
-                "less or add hosts, then run the same command to go on"
+                "in the cluster when the budget was spent; see ray status, request "
+                "less or add hosts, then run the same command again to resume"
             )
 
     def _needed_of(self, workers: Sequence[Worker]) -> list[Worker]:

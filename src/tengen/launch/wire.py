@@ -241,8 +241,8 @@ class Hub:
             )
         except OSError as error:
             raise RunError(
-                f"address ({where}) of this host cannot be listened on, "
-                f"{error.strerror or error}; see its network"
+                f"address ({where}) of this host cannot be used, "
+                f"{error.strerror or error}; check its network"
             ) from error
         port = bound.getsockname()[1]
         names = [str(NetAddress(host, port)) for host in hosts]
@@ -273,8 +273,8 @@ class Hub:
             told = str(message.get("proof")).encode(errors="surrogatepass")
             if ticket is None or not hmac.compare_digest(told, proof.encode()):
                 raise UsageError(
-                    "ticket (of this process) must be one of the runner's, and unused; "
-                    "processes of a run are started by tengen train"
+                    "ticket (of this process) must be an unused one of the runner; "
+                    "start processes of a run with tengen train"
                 )
             # Duplicate first, so that the ticket stays valid if no descriptor is free.
             joined = connection.dup()
@@ -333,7 +333,7 @@ def _content(text: str) -> tuple[list[str], str, bytes]:
     except (LookupError, TypeError, ValueError, RecursionError):
         raise UsageError(
             f"environment ({TICKET_VARIABLE}, {'damaged' if text else 'not set'}) must "
-            f"have a ticket; processes of a run are started by tengen train"
+            "contain a ticket; start processes of a run with tengen train"
         ) from None
 
 
@@ -347,5 +347,5 @@ def _code(secret: bytes, direction: bytes, number: int, body: bytes) -> bytes:
 
 def _foreign(what: str) -> RunError:
     return RunError(
-        f"line (of a role process's connection) {what}; see who else is on the network"
+        f"line (of a role process's connection) {what}; check who else uses the network"
     )

@@ -71,7 +71,7 @@ def read_checkpoint_json(folder: Path) -> dict[str, Any]:
     if content["schema"] < _OLDEST_SCHEMA:
         raise UsageError(
             f"schema ({content['schema']}) of {path} must be {_OLDEST_SCHEMA} to "
-            f"{_SCHEMA}, what this tengen reads; use the tengen that made it"
+            f"{_SCHEMA} for this version; use the tengen that made it"
         )
     if content.pop(_JSON_HASH, None) != _hash(content):
         raise damaged_checkpoint(path)
@@ -173,8 +173,8 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
     for name, value in _identity(learner).items():
         if saved[name] != value:
             raise UsageError(
-                f"{name} ({json.dumps(value)}) must be that of {path}, "
-                f"{json.dumps(saved[name])}; start a new run for another one"
+                f"{name} ({json.dumps(value)}) must be {json.dumps(saved[name])}, as "
+                f"in {path}; start a new run for another value"
             )
     try:
         # Clone the tensors, which map the file, because the optimizer updates them.

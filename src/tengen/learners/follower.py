@@ -230,12 +230,12 @@ class Follower:
     def _why_over(self) -> str:
         """Returns why this follower must leave the group; empty if it may stay."""
         if self._lost_number >= self._number:
-            return "the leader has given the group up"
+            return "the leader has disbanded the group"
         # The leader may end after "bye", because it has completed the current step.
         if self._is_ended.is_set() and not self._is_parted:
-            return "the leader is gone"
+            return "the leader has ended"
         if self._grace.is_over:
-            return "this learner is to stop"
+            return "this learner must stop"
         return ""
 
     def _prepare(self, message: dict[str, Any]) -> None:

@@ -266,8 +266,8 @@ class Learner:
             if found != each[0]:
                 raise RunError(
                     f"weights (of learner {rank}, checksum {int(found):08x}) must be "
-                    f"those of learner 0, {int(each[0]):08x}; resume, and report it: "
-                    f"a step was not the same everywhere"
+                    f"those of learner 0, {int(each[0]):08x}; resume, and report this "
+                    "bug: the learners computed different steps"
                 )
 
     def validate(self, columns: Mapping[str, NDArray[np.generic]]) -> dict[str, float]:
@@ -336,8 +336,8 @@ class Learner:
     def _check_idle(self) -> None:
         if self._ahead.is_under_way:
             raise RunError(
-                "state (a batch is in flight) must be taken after the last step; "
-                "finish the steps that were asked for"
+                "state (a batch is in flight) must be read after the last step; finish "
+                "the requested steps"
             )
 
     def _sample(self) -> Batch:

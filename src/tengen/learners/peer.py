@@ -100,7 +100,7 @@ def check_versions(message: Message) -> None:
         if given.get(name) != own:
             raise UsageError(
                 f"{name} ({given.get(name)}) of learner {message['index']} must be "
-                f"{own}, that of learner 0; install the same for all learners"
+                f"{own}, that of learner 0; install the same version for all learners"
             )
 
 
@@ -197,9 +197,9 @@ class Member:
     def why_over(self, number: int) -> str:
         """Returns why group ``number`` has failed for this follower; empty if not."""
         if self.is_gone:
-            return f"learner {self.index} is gone"
+            return f"learner {self.index} has ended"
         if self.failed == number:
-            return f"learner {self.index} says: {self.why}"
+            return f"learner {self.index} reports: {self.why}"
         return ""
 
     def hear(self, message: dict[str, Any]) -> None:

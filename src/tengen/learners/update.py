@@ -90,7 +90,7 @@ class Update:
             net: A copy of the network in training mode, which shares its parameters.
             columns: Columns of the rows by name, tensors of shape ``[rows, ...]``.
         """
-        raise NotImplementedError(f"{type(self).__name__} must have a loss")
+        raise NotImplementedError(f"{type(self).__name__} must define loss()")
 
     def parameters(self) -> list[Tensor]:
         """Returns parameters to train besides the network's, such as those of critics.

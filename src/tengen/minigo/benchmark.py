@@ -63,7 +63,7 @@ class Settings:
             len(self.rates) == len(self.boundaries) + 1,
             _KEYS["rates"],
             list(self.rates),
-            "must have one entry more than learner.optimizer.boundaries; change it",
+            "must have one entry more than learner.optimizer.boundaries; add one",
         )
 
 
@@ -109,8 +109,8 @@ def read_benchmark(run: RunDirectory) -> BenchmarkRun:
     clock = files.clock()
     if clock is None:
         what = (
-            "has no eval/target/clock.json, which comes once models meet the target "
-            "(agent.target.opponent) after training,"
+            "has no eval/target/clock.json, which is written when models play the "
+            "target (agent.target.opponent) after training,"
         )
         raise _no_benchmark(run, what)
     found = BenchmarkRun(
@@ -138,13 +138,13 @@ def _settings(run: RunDirectory, config: Mapping[str, Any]) -> Settings:
         return from_dict(Settings, values)
     except UsageError as error:
         what = str(error).rpartition(";")[0]
-        raise _no_benchmark(run, f"has settings of its own, {what}") from None
+        raise _no_benchmark(run, f"has other settings, {what}") from None
 
 
 def _no_benchmark(run: RunDirectory, what: str) -> UsageError:
     return UsageError(
-        f"run ({run.path}) {what} and is no run of the benchmark; "
-        f"make one by tengen train go/19 --recipe mlperf_minigo"
+        f"run ({run.path}) {what} and is not a benchmark run; make one with tengen "
+        "train go/19 --recipe mlperf_minigo"
     )
 
 
@@ -169,11 +169,11 @@ def _check_result(run: RunDirectory, found: BenchmarkRun) -> None:
     told = None if first is None else first.model
     if result.passed != told:
         raise _disagrees(
-            f"result.json ({path}) has model {result.passed} as the first that passed, "
-            f"and the evaluated models model {told}"
+            f"result.json ({path}) names model {result.passed} as the first to pass, "
+            f"and the evaluated models name {told}"
         )
     if result.clock_at is None:
-        what = "began to train before agent.iterations was set, has no clock"
+        what = "started training before agent.iterations was set, has no clock"
         raise _no_benchmark(run, what)
     clock_at = found.clock.clock_at
     if clock_at is None or abs(clock_at - result.clock_at) > _SAME_S:
@@ -192,4 +192,4 @@ def _check_result(run: RunDirectory, found: BenchmarkRun) -> None:
 
 
 def _disagrees(what: str) -> RunError:
-    return RunError(f"{what}; restore the files of one run")
+    return RunError(f"{what}; restore matching files")

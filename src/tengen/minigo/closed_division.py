@@ -113,16 +113,16 @@ def open_because(config: Mapping[str, Any]) -> list[str]:
     for path, wanted in FIXED.items():
         value = _lookup(config, path)
         if value != wanted:
-            found.append(f"{path} ({value}) is {wanted} in the closed division")
+            found.append(f"{path} ({value}) must be {wanted} in the closed division")
     for path, what in _GIVEN.items():
         value = _lookup(config, path) or "empty"
         if value == "empty" or (path == _OPPONENT and not _is_network(value)):
-            found.append(f"{path} ({value}) is {what} in the closed division")
+            found.append(f"{path} ({value}) must be {what} in the closed division")
     if not _lookup(config, _RATES):
-        found.append(f"{_RATES} (empty) has a rate in the closed division")
+        found.append(f"{_RATES} (empty) must be set in the closed division")
     for path in _PRECISIONS:
         if _lookup(config, path) == "int8":
-            found.append(f"{path} (int8) is fp32 or bf16 in the closed division")
+            found.append(f"{path} (int8) must be fp32 or bf16 in the closed division")
     return found
 
 

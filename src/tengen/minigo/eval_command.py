@@ -70,7 +70,7 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
             run.lock_holder("train") is None,
             "run",
             args.model,
-            "is about to stop; wait until it has",
+            "is stopping; wait until it has stopped",
         )
         run.clear_stop()
     with StopListener(run) as listener, ProgressLine("waiting for models") as line:
@@ -89,7 +89,7 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
                 line.leave(report["told"])
         result = files.result(config.schedule.num_models)
     if result is None:
-        why = matches.waits_for or "not all models are played; the same command goes on"
+        why = matches.waits_for or "not all models have played; run the command again"
         print(f"tengen: {run.path} has no result: {why}", file=sys.stderr)
         code = _INTERRUPTED if listener.reason == "interrupted" else 1
         return {"run": str(run.path), "exit_code": code}
@@ -104,9 +104,9 @@ def _beside(result: TargetResult) -> list[str]:
     """Returns lines about the smoothed time to pass and about the confirming match."""
     lines = []
     if result.smoothed_after_s is not None:
-        lines.append(f"by all results smoothed {result.smoothed_after_s:,.1f} s")
+        lines.append(f"smoothed over all results: {result.smoothed_after_s:,.1f} s")
     if (further := result.confirmation) is not None:
         lines.append(
-            f"in {further['num_games']} further games it has {further['win_rate']:.3f}"
+            f"win rate in {further['num_games']} more games: {further['win_rate']:.3f}"
         )
     return lines

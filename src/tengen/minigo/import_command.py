@@ -100,7 +100,7 @@ def side_of(path: Path) -> int:
             side = int((num_bytes / NUM_FEATURES) ** 0.5 + 0.5)
             is_board = num_bytes == NUM_FEATURES * side * side
             if not is_board or not 2 <= side <= MAX_SIDE:
-                raise ValueError(f"x has {num_bytes} bytes, not 13 a point of a board")
+                raise ValueError(f"x has {num_bytes} bytes, not 13 per board point")
             return side
     return 0
 
@@ -110,11 +110,11 @@ def _inflated(data: bytes) -> bytes:
     try:
         found = machine.decompress(data, _MAX_BYTES)
     except zlib.error as error:
-        raise ValueError(f"it is not compressed by zlib, {error}") from error
+        raise ValueError(f"it is not compressed with zlib, {error}") from error
     if machine.unconsumed_tail:
         raise ValueError(f"it has more than {_MAX_BYTES} bytes")
     if not machine.eof or machine.unused_data:
-        raise ValueError("it is cut off, or goes on behind its end")
+        raise ValueError("it is truncated, or has data after its end")
     return found
 
 
@@ -123,12 +123,12 @@ def _records(data: memoryview) -> Iterator[memoryview]:
     while place < len(data):
         header = data[place : place + _HEADER_BYTES]
         if len(header) < _HEADER_BYTES:
-            raise ValueError("a record of it is cut off")
+            raise ValueError("one of its records is truncated")
         check_crc(header[:8], int.from_bytes(header[8:], "little"), "a length")
         place += _HEADER_BYTES
         length = int.from_bytes(header[:8], "little")
         if length + _CRC_BYTES > len(data) - place:
-            raise ValueError("a record of it is cut off")
+            raise ValueError("one of its records is truncated")
         record = data[place : place + length]
         place += length
         crc = int.from_bytes(data[place : place + _CRC_BYTES], "little")
@@ -159,19 +159,19 @@ def _example(
         planes = planes.reshape(num_cells, NUM_FEATURES).T
     planes = planes.reshape(NUM_FEATURES, side, side)
     if planes.max() > 1:
-        raise ValueError("x has other numbers than 0 and 1")
+        raise ValueError("x has values other than 0 and 1")
     black = int(planes[_BLACK_PLANE, 0, 0])
     if (planes[_BLACK_PLANE] != black).any():
         other = "nchw" if layout == "nhwc" else "nhwc"
         raise OtherKindError(
-            f"whose turn it is differs over the board; give --layout {other}"
+            f"the side to move differs between points; try --layout {other}"
         )
     raw = features["pi"].message(1).raw(1)
     policy = np.frombuffer(raw, "<f4") if len(raw) % 4 == 0 else np.zeros(0, "<f4")
     if policy.size != num_cells + 1:
         raise ValueError(f"pi is not {num_cells + 1} numbers of float32")
     if not policy.min() >= 0 or not abs(float(policy.sum()) - 1.0) < _TOLERANCE:
-        raise ValueError("pi is no distribution")
+        raise ValueError("pi is not a distribution")
     won = features["outcome"].message(2).floats(1)
     if won.size != 1 or won[0] not in (-1.0, 0.0, 1.0):
         raise ValueError("outcome is not one of -1, 0 and 1")
@@ -192,7 +192,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--checkpoint",
         type=Path,
         metavar="PREFIX",
-        help="a TensorFlow checkpoint, its path without .index",
+        help="a TensorFlow checkpoint, as its path without .index",
     )
     source.add_argument(
         "--graph", type=Path, metavar="FILE", help="a frozen TensorFlow graph, .pb"
@@ -201,22 +201,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--examples",
         type=Path,
         metavar="FOLDER",
-        help="examples of self-play: one folder of .tfrecord.zz files for each "
-        "generation, named by six digits",
+        help="examples of self-play: one folder of .tfrecord.zz files per generation, "
+        "named with six digits",
     )
     parser.add_argument(
         "--out",
         type=Path,
         required=True,
         metavar="FOLDER",
-        help="the model's folder, which is made; with --examples the folder for "
+        help="the folder to create for the model; with --examples, the folder for "
         "their files",
     )
     parser.add_argument(
         "--layout",
         choices=("nchw", "nhwc"),
         default="nchw",
-        help="order of the planes' axes in examples; nhwc before minigo 0.7 (nchw)",
+        help="axis order of the planes in examples; nhwc before minigo 0.7 (nchw)",
     )
 
 
@@ -243,7 +243,7 @@ def import_minigo(args: argparse.Namespace) -> dict[str, Any]:
             os.path.isfile(index),
             "checkpoint",
             args.checkpoint,
-            f"must be a path without .index, and {index} is no file; check the path",
+            f"must be a path without .index, and {index} is not a file; check the path",
         )
         return _import_model(args, lambda: Checkpoint(args.checkpoint))
     is_file = os.path.isfile(args.graph)
@@ -259,7 +259,7 @@ def _check_out(out: Path) -> None:
         os.path.isdir(nearest),
         "out",
         out,
-        f"must be a folder, and {nearest} is none; choose another folder",
+        f"must be in a folder, and {nearest} is not one; choose another folder",
     )
     check_writable(out)
 
@@ -347,8 +347,8 @@ def import_examples(
     generations = {number: paths for number, paths in found.items() if paths}
     if not generations:
         raise UsageError(
-            f"examples ({source}) must be a folder of folders of six digits with "
-            f"{_PATTERN} files; check the path"
+            f"examples ({source}) must be a folder of folders named with six digits "
+            f"that contain {_PATTERN} files; check the path"
         )
     side = next(
         (
@@ -360,7 +360,7 @@ def import_examples(
         0,
     )
     if side == 0:
-        raise UsageError(f"examples ({source}) have not one row; check the path")
+        raise UsageError(f"examples ({source}) have no rows; check the path")
     out.mkdir(parents=True, exist_ok=True)
     done = []
     for number, paths in generations.items():

@@ -40,7 +40,7 @@ def check_package() -> None:
     """Raises UsageError if ``mlperf_logging`` is not installed. Does not import it."""
     is_there = bool(sys.modules.get(_PACKAGE) or find_spec(_PACKAGE))
     line = pip_install_extra("mlperf")
-    rule = f"is not installed, and makes the lines of a log; {line}"
+    rule = f"is not installed, but is needed for the log; {line}"
     check(is_there, "package", _PACKAGE, rule)
 
 
@@ -100,7 +100,7 @@ ORGANISATION = "tengen"
 STATUS = "research"
 """The submission status: in MLPerf's terms, a system that is not for sale."""
 
-_UNFINISHED = "the run is not over"
+_UNFINISHED = "the run has not ended"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,7 +305,7 @@ def mllog(args: argparse.Namespace) -> dict[str, Any]:
     reasons, passed = open_because(found), found.passed
     after_s = None if found.result is None else found.result.passed_after_s
     division = "open" if reasons else "closed"
-    status, words = "unfinished", "models are to be evaluated"
+    status, words = "unfinished", "not all models have been evaluated"
     if passed is not None:
         status = "success"
         words = f"model {passed.model} passed after {after_s:,.1f} s"

@@ -120,7 +120,7 @@ class TargetMatches(Role):
         super().__init__(config, run, context)
         agent = AlphaZero.of(config.agent, "eval")
         if not agent.target.opponent:
-            raise UsageError("agent.target.opponent (empty) must name a target; set it")
+            raise UsageError("agent.target.opponent (empty) must be set; name a target")
         self._target = agent.target
         self._iterations = agent.iterations
         precision = config.inference.precision
@@ -156,7 +156,7 @@ class TargetMatches(Role):
             if not matches and not is_trained:
                 self.waits_for = (
                     f"models ({newest}) must be agent.iterations ({self._iterations}) "
-                    f"for a result; go on with tengen train"
+                    "for a result; resume with tengen train"
                 )
                 return None
             if not matches and (report := self._publish_result(models)) is not None:
@@ -266,7 +266,7 @@ class TargetMatches(Role):
         if len(played) != match.num_games:
             raise RunError(
                 f"games ({len(played)} of model {match.model}) must be "
-                f"{match.num_games}; remove {self._files.folder / match.name}, then "
+                f"{match.num_games}; remove {self._files.folder / match.name}, and "
                 "they are played again"
             )
         scores = [game.score_a for game in played]
@@ -277,14 +277,14 @@ class TargetMatches(Role):
         if disputed > most:
             raise RunError(
                 f"games ({disputed} disputed of {len(played)} of model {match.model}) "
-                f"must be {most} at most; give the target the rules of "
+                f"must be at most {most}; give the target the rules of "
                 f"{self._config.task}"
             )
         if len(illegal) > most:
             raise RunError(
                 f"games ({len(illegal)} of {len(played)} of model {match.model} that "
-                f"the target lost by a move that is not legal) must be {most} at most; "
-                f"give the target the rules of {self._config.task}: {illegal[0]}"
+                f"the target lost with an illegal move) must be at most {most}; give "
+                f"the target the rules of {self._config.task}: {illegal[0]}"
             )
         # The target's files may have changed since the first game.
         check_terms(self._files, self._target, self._searches)
@@ -398,7 +398,7 @@ def _numbered(played: list[PlayedGame]) -> list[PlayedGame]:
 def _made_at(made_at: float | None, model: int) -> float:
     if made_at is None:
         raise RunError(
-            f"model ({model:06d}) must say when it was made; an earlier version made "
-            f"it, train a new run"
+            f"model ({model:06d}) has no creation time, because an earlier version "
+            "made it; train a new run"
         )
     return made_at

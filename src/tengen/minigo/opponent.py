@@ -39,7 +39,7 @@ __all__ = [
 _NAME = "agent.target.opponent"
 _ONNX = "onnx:"
 _TERMS = "terms.json"
-_TERMS_ADVICE = "remove the folder, and all models are played anew"
+_TERMS_ADVICE = "remove the folder, and all games are played again"
 
 
 def check_typed_opponent(
@@ -62,8 +62,8 @@ def check_typed_opponent(
     if typed is None and is_engine(opponent):
         words = f"{option}{shlex.quote(opponent)}"
         raise UsageError(
-            f"{_NAME} ({opponent}) of {source} is a program, which runs only where it "
-            f"is typed; add {words} to run it"
+            f"{_NAME} ({opponent}) of {source} is a program, which runs only if you "
+            f"name it; add {words} to run it"
         )
     if typed not in (None, opponent):
         raise UsageError(
@@ -102,7 +102,7 @@ def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
     if not isinstance(found, ModelDir):
         return config
     if found.boards is not None:
-        rule = f"plays Go, not {task}; name another"
+        rule = f"plays Go, not {task}; choose another"
         check(task.startswith("go/"), _NAME, word, rule)
         full = f"{KATAGO}{Path(word.removeprefix(KATAGO)).resolve()}"
     else:
@@ -144,8 +144,8 @@ def checked_target(
             not target.needs_opponent,
             "agent.target.opponent",
             "empty",
-            "must name whom the models meet, so that the run has a result; set it, or "
-            "agent.target.needs_opponent=false to train without",
+            "must be set for the run to have a result; set it, or set "
+            "agent.target.needs_opponent=false to train without it",
         )
         return config
     if known is not None and not is_typed:
@@ -257,7 +257,7 @@ def _check_game(model: ModelDir, word: str, task: str) -> None:
         theirs.signature.board is not None,
         _NAME,
         word,
-        f"must play {task}; it acts in the environment {theirs.task}",
+        f"must play {task}, and acts in the environment {theirs.task}; choose another",
     )
     board = theirs.signature.board
     assert board is not None
@@ -266,7 +266,7 @@ def _check_game(model: ModelDir, word: str, task: str) -> None:
         (board.height, board.width, board.num_actions) == wanted,
         _NAME,
         word,
-        f"must be of the board of {task}; it is a model of {theirs.task}",
+        f"must play on the board of {task}, and plays {theirs.task}; choose another",
     )
 
 
@@ -275,7 +275,7 @@ def _check_program(player: EnginePlayer) -> None:
         program = shlex.split(player.command)[0]
     except (ValueError, IndexError):
         raise UsageError(
-            f"{_NAME} ({player.name}) must be a command line; quote it as a shell needs"
+            f"{_NAME} ({player.name}) must be a valid command line; check its quotes"
         ) from None
     found = shutil.which(program) or Path(program).exists()
     check(bool(found), _NAME, player.name, f"needs the program {program}; install it")
@@ -308,24 +308,24 @@ def check_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> b
         return False
     kept = read_object(path, "terms", schema=TARGET_SCHEMA, advice=_TERMS_ADVICE)
     now = _terms(config, play)
-    advice = f"leave it as it was; or remove {files.folder}, and all are played anew"
+    advice = f"restore it, or remove {files.folder}, and all games are played again"
     theirs = kept.get("target")
     for name, value in now["target"].items():
         before = theirs.get(name) if isinstance(theirs, dict) else None
         if value != before:
             raise UsageError(
-                f"agent.target.{name} ({value}) must be {before}, by which models "
-                f"were played; {advice}"
+                f"agent.target.{name} ({value}) must be {before}, as in the games "
+                f"played so far; {advice}"
             )
     if now["play"] != kept.get("play"):
         raise UsageError(
-            f"search of models (agent.actor.search or agent.play) must be that by "
-            f"which models were played; {advice}"
+            "search (agent.actor.search or agent.play) must be that of the games "
+            f"played so far; {advice}"
         )
     if now["digest"] != kept.get("digest"):
         raise UsageError(
-            f"agent.target.opponent ({config.opponent}) must have the files against "
-            f"which models were played; {advice}"
+            f"agent.target.opponent ({config.opponent}) must have the same files as in "
+            f"the games played so far; {advice}"
         )
     return True
 

@@ -96,7 +96,7 @@ def minigo(task: str, num_threads: int) -> RunConfig:
     docs/howto/train/mlperf.md.
     """
     if not serves_minigo(task):
-        raise UsageError(f"recipe (mlperf_minigo) does not serve {task}; use go/19")
+        raise UsageError(f"recipe (mlperf_minigo) does not support {task}; use go/19")
     return RunConfig(
         task=_task(task),
         recipe="mlperf_minigo",
@@ -143,7 +143,7 @@ def minigo_small(task: str, num_threads: int) -> RunConfig:
     if not serves_small(task):
         boards = ", ".join(f"go/{side}" for side in SMALL_BOARDS)
         raise UsageError(
-            f"recipe (mlperf_minigo_small) does not serve {task}; use one of {boards}"
+            f"recipe (mlperf_minigo_small) does not support {task}; use one of {boards}"
         )
     side = _side(task)
     small = SMALL_BOARDS[side]

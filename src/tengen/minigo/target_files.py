@@ -43,7 +43,7 @@ from tengen.run.publish import remove_directory
 __all__ = ["Clock", "TargetFiles", "TargetRecord", "TrainedGeneration"]
 
 _CLOCK, _GENERATIONS = "clock.json", "generations.jsonl"
-_ADVICE = "restore it from a copy, or remove it and its games are played again"
+_ADVICE = "restore it from a copy, or remove it, and its games are played again"
 _RESTORE = "restore it from a copy"
 _MAX_BYTES = 1 << 28
 _MAX_NUMBER = 10**12
@@ -181,7 +181,7 @@ class TargetFiles:
         content = read_object(path, path.name, schema=TARGET_SCHEMA, advice=_ADVICE)
         found = read_fields(TargetRecord, path, content, _ADVICE)
         if found.model != int(name.partition("-")[0]):
-            raise damaged_file(path, f"model ({found.model}) is not that of its name")
+            raise damaged_file(path, f"model ({found.model}) does not match its name")
         return found
 
     def records(self) -> list[TargetRecord]:
@@ -346,7 +346,7 @@ class TargetFiles:
             except (ValueError, RecursionError):
                 content = None
             if not isinstance(content, dict):
-                raise damaged_file(path, f"line {number} is no JSON object")
+                raise damaged_file(path, f"line {number} is not a JSON object")
             each = read_fields(TrainedGeneration, path, content)
             found[each.generation] = each
         return [found[number] for number in sorted(found)]

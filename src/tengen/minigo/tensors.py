@@ -67,7 +67,7 @@ def read_shape(message: Message) -> tuple[int, ...]:
     axes = tuple(axis.whole(1) for axis in message.messages(2))
     # The size -1 means unknown. It is decoded as a huge unsigned number and rejected.
     if len(axes) > _MAX_AXES or math.prod(axes) > _MAX_ENTRIES:
-        raise ValueError("a tensor in it has no size, or too great a one")
+        raise ValueError("a tensor in it has no size, or is too large")
     return axes
 
 
@@ -205,7 +205,7 @@ class Checkpoint:
         with reading_file(_CHECKPOINT, path), open(path, "rb") as file:
             # Check the size before allocating memory for the tensor.
             if entry.offset + entry.size > os.fstat(file.fileno()).st_size:
-                raise ValueError(f"{name} lies beyond its end")
+                raise ValueError(f"{name} is beyond its end")
             file.seek(entry.offset)
             data = file.read(entry.size)
             check_crc(data, entry.crc, name)
@@ -226,7 +226,7 @@ class Checkpoint:
             crc=message.fixed32(6),
         )
         if entry.size != math.prod(entry.shape) * dtype.itemsize:
-            raise ValueError("a tensor in it is of another size than its shape says")
+            raise ValueError("the size of a tensor in it does not match the shape")
         if entry.shard >= self._num_shards:
             raise ValueError("a tensor in it is in a file beyond the last")
         return entry
@@ -240,7 +240,7 @@ def read_table(data: memoryview) -> dict[bytes, memoryview]:
     """
     footer = data[-_FOOTER_BYTES:]
     if len(footer) < _FOOTER_BYTES or footer[-len(_MAGIC) :] != _MAGIC:
-        raise ValueError("it is no table of keys")
+        raise ValueError("it is not a table of keys")
     place = 0
     for _ in range(2):
         # Skip the two varints of the metaindex's handle; the index's handle follows.
@@ -253,10 +253,10 @@ def read_table(data: memoryview) -> dict[bytes, memoryview]:
         left -= len(block)
         # Reject overlapping blocks: a small file of them could take hours to read.
         if left < 0:
-            raise ValueError("its blocks lie over each other")
+            raise ValueError("its blocks overlap")
         for key, value in _entries(block).items():
             if key in found or len(found) == _MAX_KEYS:
-                raise ValueError("a key is in it twice, or keys are too many")
+                raise ValueError("it has a key twice, or too many keys")
             found[key] = value
     return found
 
@@ -266,11 +266,11 @@ def _block(data: memoryview, handle: memoryview) -> memoryview:
     size, _ = read_varint(handle, place)
     end = offset + size
     if end + _TRAILER_BYTES > len(data):
-        raise ValueError("a block of it lies beyond its end")
+        raise ValueError("one of its blocks is beyond its end")
     stored = int.from_bytes(data[end + 1 : end + _TRAILER_BYTES], "little")
     check_crc(data[offset : end + 1], stored, "a block")
     if data[end] != 0:
-        raise ValueError("it is compressed, as TensorFlow writes none since 1.2")
+        raise ValueError("it is compressed, unlike those of TensorFlow 1.2 and later")
     return data[offset:end]
 
 
@@ -280,7 +280,7 @@ def _entries(block: memoryview) -> dict[bytes, memoryview]:
     num_restarts = int.from_bytes(block[-4:], "little")
     end = len(block) - 4 * (num_restarts + 1)
     if len(block) < 4 or end < 0:
-        raise ValueError("a block of it is too short")
+        raise ValueError("one of its blocks is too short")
     found: dict[bytes, memoryview] = {}
     place, key = 0, b""
     while place < end:
@@ -288,9 +288,9 @@ def _entries(block: memoryview) -> dict[bytes, memoryview]:
         num_own, place = read_varint(block, place)
         length, place = read_varint(block, place)
         if shared > len(key) or num_own + length > end - place:
-            raise ValueError("an entry of it is longer than its block")
+            raise ValueError("one of its entries is longer than its block")
         if shared + num_own > _MAX_KEY_BYTES or len(found) == _MAX_KEYS:
-            raise ValueError("a key of it is too long, or keys are too many")
+            raise ValueError("it has a key that is too long, or too many keys")
         key = key[:shared] + bytes(block[place : place + num_own])
         place += num_own
         found[key] = block[place : place + length]

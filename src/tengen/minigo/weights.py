@@ -25,7 +25,7 @@ __all__ = ["MinigoWeights", "read_weights"]
 
 _STEP = "global_step"
 _MAX_WEIGHTS = 1 << 26
-_KIND = "fetch a checkpoint of minigo 0.7 or later"
+_KIND = "download a checkpoint of minigo 0.7 or later"
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ def read_weights(file: TensorFile) -> MinigoWeights:
     num_blocks, rest = divmod(num_convs - 3, 2)
     if num_blocks < 1 or rest:
         raise RunError(
-            f"{file.name} has {num_convs} convolutions, where the benchmark's network "
-            f"has 3 and 2 a block; {_KIND}"
+            f"{file.name} has {num_convs} convolutions, and the benchmark's network "
+            f"has 3, plus 2 per block; {_KIND}"
         )
     config = MinigoConfig(
         num_blocks=num_blocks,
@@ -75,8 +75,8 @@ def read_weights(file: TensorFile) -> MinigoWeights:
     side = math.isqrt(max(num_cells, 0))
     if side * side != num_cells or not 2 <= side <= MAX_SIDE:
         raise RunError(
-            f"{file.name} has {num_cells + 1} actions, and not the cells of a board of "
-            f"side 2 to {MAX_SIDE} and pass; {_KIND}"
+            f"{file.name} has {num_cells + 1} actions, not those of a board of size 2 "
+            f"to {MAX_SIDE}; {_KIND}"
         )
     # A graph of a few bytes can declare huge tensors, which would use up all memory.
     if 18 * num_blocks * config.num_channels**2 > _MAX_WEIGHTS:
@@ -84,9 +84,7 @@ def read_weights(file: TensorFile) -> MinigoWeights:
     tensors = _convolutions(file, config) | _dense_layers(file, config, num_cells)
     for name, tensor in tensors.items():
         if not np.isfinite(tensor).all():
-            raise RunError(
-                f"{file.name} has numbers that are not finite, of {name}; {_KIND}"
-            )
+            raise RunError(f"{file.name} has non-finite values in {name}; {_KIND}")
     return MinigoWeights(config, side, tensors, _num_steps(file))
 
 

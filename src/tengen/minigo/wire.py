@@ -43,7 +43,7 @@ def read_varint(data: memoryview, place: int) -> tuple[int, int]:
             if value >= 1 << 64:
                 break
             return value, place + index + 1
-    raise ValueError("a number in it has no end or more than 64 bits")
+    raise ValueError("a number in it is unterminated or longer than 64 bits")
 
 
 class Message:
@@ -67,7 +67,7 @@ class Message:
         while place < len(data):
             num_fields += 1
             if num_fields > _MAX_FIELDS:
-                raise ValueError(f"it has more than {_MAX_FIELDS} fields in one place")
+                raise ValueError(f"it has more than {_MAX_FIELDS} fields in a message")
             key, place = read_varint(data, place)
             number, kind = key >> 3, key & 7
             value: int | memoryview
@@ -79,9 +79,9 @@ class Message:
                 elif kind in _WIDTHS:
                     length = _WIDTHS[kind]
                 else:
-                    raise ValueError(f"a field in it is of kind {kind}")
+                    raise ValueError(f"a field in it has kind {kind}")
                 if length > len(data) - place:
-                    raise ValueError("a field in it is longer than what holds it")
+                    raise ValueError("a field in it is longer than its message")
                 value = data[place : place + length]
                 place += length
             self._fields.setdefault((number, kind), []).append(value)
@@ -147,7 +147,7 @@ def read_bounded(path: Path, most_bytes: int) -> bytes:
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > most_bytes:
-            raise ValueError(f"it has {size} bytes, and at most {most_bytes} are read")
+            raise ValueError(f"it has {size} bytes, more than {most_bytes}")
         return file.read(most_bytes)
 
 

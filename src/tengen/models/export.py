@@ -66,7 +66,7 @@ class OnnxTemplate:
             self._proto = onnx.load_model_from_string(data)
         except Exception as error:
             raise RunError(
-                f"template ({where}) is not an ONNX graph; delete it, it is made again"
+                f"template ({where}) is not an ONNX graph; delete it to make it again"
             ) from error
         self._initializers = {item.name: item for item in self._proto.graph.initializer}
         self._unused = {
@@ -77,7 +77,7 @@ class OnnxTemplate:
         }
         if not self._initializers:
             raise RunError(
-                f"template ({where}) holds no weights; delete it, it is made again"
+                f"template ({where}) contains no weights; delete it to make it again"
             )
 
     @classmethod
@@ -97,8 +97,8 @@ class OnnxTemplate:
         used = {item.name for item in graph.graph.initializer}
         if unexpected := sorted(used - names):
             raise RunError(
-                f"graph tensor ({unexpected[0]}) is no tensor of the network; make it "
-                f"a parameter or a persistent buffer"
+                f"graph tensor ({unexpected[0]}) is not a tensor of the network; make "
+                "it a parameter or a persistent buffer"
             )
         onnx.helper.set_model_props(
             graph, {_UNUSED_KEY: " ".join(sorted(names - used))}
@@ -137,8 +137,8 @@ class OnnxTemplate:
             dtype = onnx.helper.tensor_dtype_to_np_dtype(item.data_type)
             if tensor.dtype != dtype or tensor.shape != tuple(item.dims):
                 raise RunError(
-                    f"tensor ({name}) is {tensor.dtype} {list(tensor.shape)} and must "
-                    f"be {dtype} {list(item.dims)}; export with the right architecture"
+                    f"tensor ({name}) is {tensor.dtype} {list(tensor.shape)}, not "
+                    f"{dtype} {list(item.dims)}; export with the right architecture"
                 )
             # Convert to little-endian order, which ONNX's raw data has on any machine.
             item.raw_data = tensor.astype(dtype.newbyteorder("<"), copy=False).tobytes()
@@ -205,8 +205,8 @@ class ModelExporter:
             pass
         except OSError as error:
             raise RunError(
-                f"template ({path}) cannot be read, {os_reason(error)}; "
-                f"delete it, it is made again"
+                f"template ({path}) cannot be read, {os_reason(error)}; delete it, and "
+                "it is made again"
             ) from error
         template = _traced(signature, config)
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -217,8 +217,8 @@ class ModelExporter:
 def _traced(signature: Signature, config: NetConfig) -> OnnxTemplate:
     if signature.state:
         raise UsageError(
-            f"net ({config.kind}) keeps state, which graphs do not; "
-            f"set inference.backend=torch"
+            f"net ({config.kind}) is recurrent, which graphs do not support; set "
+            "inference.backend=torch"
         )
     import torch
 

@@ -87,7 +87,7 @@ def int8_graph(graph: bytes, peaks: Mapping[str, float]) -> bytes:
         rounding.nodes.append(node)
     if not rounding.tensors:
         raise RunError(
-            "graph (no 3x3 convolution behind the first) has nothing to compute in "
+            "graph (no 3x3 convolution after the first) has nothing to compute in "
             "int8; set inference.precision=bf16"
         )
     tensors = [*weights.values(), *rounding.tensors]

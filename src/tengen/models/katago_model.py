@@ -72,7 +72,7 @@ def _on_board(path: Path, folder: Path, height: int, width: int) -> ModelDir:
     try:
         found = load_model(kept)
     except UsageError as error:
-        raise RunError(f"{error} (it is made again once {kept} is removed)") from error
+        raise RunError(f"{error} (remove {kept} to make it again)") from error
     return ModelDir(found.path, found.meta, boards)
 
 
@@ -92,8 +92,8 @@ def _make(network: KatagoNetwork, kept: Path, task: str) -> None:
         kept.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RunError(
-            f"cache folder ({kept.parent}) cannot be made, {os_reason(error)}; set "
-            f"XDG_CACHE_HOME to a folder that can be written"
+            f"cache folder ({kept.parent}) cannot be created, {os_reason(error)}; set "
+            "XDG_CACHE_HOME to a writable folder"
         ) from error
 
     def complete(path: Path) -> ModelMeta:

@@ -46,7 +46,7 @@ GRAPH_FILES = (ONNX_FILE, INT8_FILE)
 """Names of the optional graph files of a model, in floating point and in int8.
 ``meta.json`` has the SHA-256 of each existing file."""
 
-_ADVICE = "restore it from a copy, or remove its folder to do without this model"
+_ADVICE = "restore it from a copy, or remove its folder to continue without this model"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +154,7 @@ def load_model(
     if task is not None and meta.task != task:
         wrong = f"task {meta.task} instead of {task}"
     if wrong:
-        raise UsageError(f"model ({path}) is foreign here, with {wrong}; {_ADVICE}")
+        raise UsageError(f"model ({path}) does not fit here, with {wrong}; {_ADVICE}")
     if WEIGHTS_FILE not in meta.sha256:
         raise error(
             f"meta.json ({path / META_FILE}) has no sha256 of {WEIGHTS_FILE}; "
@@ -244,6 +244,6 @@ def _verify(path: Path, expected: str, error: type[TengenError]) -> None:
         ) from reason
     if found != expected:
         raise error(
-            f"model file ({path}) is damaged, its sha256 is not the one in meta.json; "
-            f"{_ADVICE}"
+            f"model file ({path}) is damaged, its SHA-256 differs from that in "
+            f"meta.json; {_ADVICE}"
         )

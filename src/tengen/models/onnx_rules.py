@@ -179,7 +179,7 @@ def _batch_norm(
         # ONNX's BatchNormalization needs weight and bias, so emit Sub and Div instead.
         if weight is not None or bias is not None:
             raise NoRuleError(
-                "batch_norm (a scale or a shift alone) has no ONNX rule; have both"
+                "batch_norm (a scale or a shift alone) has no ONNX rule; use both"
             )
         axes = graph.axes(*range(1, x.num_axes - 1))
         deviation = graph.emit(
@@ -218,13 +218,13 @@ def _item(graph: GraphBuilder, x: Value, index: Any) -> Value:
         elif isinstance(part, int) and not isinstance(part, bool):
             x = graph.emit("Gather", x, graph.constant(np.array(part)), axis=axis)
         else:
-            raise NoRuleError(f"index ({part}) has no ONNX rule; slice")
+            raise NoRuleError(f"index ({part}) has no ONNX rule; use a slice")
     return x
 
 
 def _slice(graph: GraphBuilder, x: Value, axis: int, part: slice) -> Value:
     if any(isinstance(number, str) for number in (part.start, part.stop, part.step)):
-        raise NoRuleError("index (a tensor) has no ONNX rule; slice by numbers")
+        raise NoRuleError("index (a tensor) has no ONNX rule; slice with numbers")
     start, step = part.start or 0, part.step or 1
     end = _TO_END if part.stop is None else part.stop
     if (start, end, step) == (0, _TO_END, 1):

@@ -328,8 +328,8 @@ def _export_by_torch(
     found = {item.name for item in graph.graph.initializer}
     if lost := sorted(_used(program, _PREFIX) - found):
         raise RunError(
-            f"{reason}, and torch's exporter folds tensor ({lost[0]}), which cannot be "
-            f"patched then; {_ADVICE}"
+            f"{reason}, and torch's exporter folds tensor ({lost[0]}), so that its "
+            f"weights cannot be replaced; {_ADVICE}"
         )
     return graph
 
@@ -354,8 +354,8 @@ def _program(
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise RunError(
-            f"network ({type(head.net).__name__}) cannot be traced: {reason}; keep its "
-            f"shapes free or {_ADVICE}"
+            f"network ({type(head.net).__name__}) cannot be traced: {reason}; use no "
+            f"fixed batch size, or {_ADVICE}"
         ) from error
 
 

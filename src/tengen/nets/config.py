@@ -96,9 +96,7 @@ class NetConfig(OpenConfig, package="tengen.nets"):
         self._refuse_growth()
 
     def _refuse_growth(self) -> NoReturn:
-        raise UsageError(
-            f"net ({self.kind}) cannot grow; keep it, and leave out stages"
-        )
+        raise UsageError(f"net ({self.kind}) cannot grow; leave agent.stages out")
 
 
 def board_of(game: Game) -> BoardSpec:
@@ -122,8 +120,8 @@ def check_board(config: NetConfig, wanted: Signature) -> BoardSpec:
     """
     if wanted.board is None:
         raise UsageError(
-            f"net.kind ({config.kind}) reads boards and not "
-            f"{', '.join(wanted.inputs)}; choose a network for environments, as mlp"
+            f"net.kind ({config.kind}) needs a board, not {', '.join(wanted.inputs)}; "
+            "choose a network for environments, such as mlp"
         )
     known = {*wanted.board.signature.outputs, "score"}
     others = sorted(wanted.outputs.keys() - known)
@@ -131,6 +129,6 @@ def check_board(config: NetConfig, wanted: Signature) -> BoardSpec:
         not others,
         "net.kind",
         config.kind,
-        f"answers policy and value and not {', '.join(others)}; choose another network",
+        f"has policy and value, not {', '.join(others)}; choose another network",
     )
     return wanted.board

@@ -68,7 +68,7 @@ def check_no_board(config: NetConfig, wanted: Signature) -> None:
         wanted.board is None,
         "net.kind",
         config.kind,
-        "knows no outcome of a board game; choose a network for boards, as resnet",
+        "has no outputs for board games; choose a network for boards, such as resnet",
     )
 
 
@@ -85,7 +85,7 @@ def check_images(config: NetConfig, wanted: Signature) -> dict[str, Image]:
             f"{name} {spec.shape}" for name, spec in wanted.inputs.items()
         )
         raise UsageError(
-            f"net.kind ({config.kind}) reads images, of three axes, and there is only "
+            f"net.kind ({config.kind}) needs images with three axes, and there is only "
             f"{shown}; choose mlp"
         )
     return images
@@ -156,7 +156,7 @@ class ImageConfig(MemoryConfig):
             len(scales) == len(images),
             "net.pixel_scale",
             self.pixel_scale,
-            f"must be one number, or {len(images)}, one for each image; use 255",
+            f"must be one number, or {len(images)}, one per image; use 255",
         )
         return {
             name: MAX_UINT8 if wanted.inputs[name].dtype == "uint8" else scale

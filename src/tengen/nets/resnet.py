@@ -27,7 +27,7 @@ class ResNetConfig(NetConfig):
 
     kind: Literal["resnet"] = "resnet"
     """The kind of network."""
-    num_blocks: int = bounded(4, 2, _MAX_BLOCKS, "one of them has to pool")
+    num_blocks: int = bounded(4, 2, _MAX_BLOCKS, "at least one must pool")
     """Number of residual blocks of two 3x3 convolutions, at least 2. A network with
     more blocks is stronger and slower."""
     num_channels: int = 64
@@ -61,7 +61,7 @@ class ResNetConfig(NetConfig):
             self.auxiliary or not self.lead,
             "lead",
             self.lead,
-            "needs auxiliary heads; set auxiliary too",
+            "needs auxiliary heads; set auxiliary=true",
         )
         check(
             8 <= self.num_channels <= _MAX_CHANNELS and self.num_channels % 4 == 0,
@@ -75,7 +75,7 @@ class ResNetConfig(NetConfig):
             "net",
             f"{self.num_blocks}x{self.num_channels}",
             f"must have at most {_MAX_WEIGHTS / 1e6:.0f} million weights, not "
-            f"{num_weights / 1e6:.0f}; training takes some 20 bytes a weight",
+            f"{num_weights / 1e6:.0f}, at 20 bytes per weight in training; lower it",
         )
 
     @property

@@ -110,7 +110,7 @@ class RoleProcess:
         try:
             return _state(self.last)
         except (LookupError, TypeError, ValueError):
-            return "not known"  # The event is malformed.
+            return "unknown"  # The event is malformed.
 
 
 class RoleProcesses:
@@ -166,7 +166,7 @@ def read_roles(run: RunDirectory, processes: RoleProcesses) -> list[dict[str, An
         for process, writer in holders.items():
             if process in alive:
                 state = alive[process].state
-                state = f"not heard of; last {state}" if process in away else state
+                state = f"out of contact; last {state}" if process in away else state
                 age_s = max(0.0, time.time() - float(alive[process].last["time_s"]))
                 found.append(_row(role, process, writer, state, round(age_s, 1)))
         if not alive and role in needed:
@@ -329,8 +329,8 @@ def _state(event: Mapping[str, Any]) -> str:
     if event["kind"] == "turn" and event.get("role") == _SERVING:
         rate = event["num_evaluations"] / max(1e-9, event["seconds"])
         return (
-            f"answers {rate:,.0f} rows/s of {event['num_sessions']} groups, "
-            f"{event['batch_rows']:.1f} in a batch, on model {event['model']}"
+            f"evaluates {rate:,.0f} rows/s for {event['num_sessions']} groups, "
+            f"{event['batch_rows']:.1f} per batch, with model {event['model']}"
         )
     if event["kind"] == "turn":
         did = [f"{word} {event[name]}" for name, word in _DID if name in event]
@@ -363,4 +363,4 @@ def _uses(turn: Mapping[str, Any], config: Mapping[str, Any]) -> str:
     if not num_rows or wanted is None:
         return ""
     num_samples = turn["total_steps"] * config["learner"]["batch_size"]
-    return f", each row was used {num_samples / num_rows:.1f} times of {wanted:g}"
+    return f", each row was used {num_samples / num_rows:.1f} times (limit {wanted:g})"

@@ -91,9 +91,9 @@ class TargetResult:
             has_time == (self.passed is not None and self.clock_at is not None),
             "passed_after_s",
             self.passed_after_s,
-            "must be there if a model passed and the clock is known, and only then",
+            "must be set if and only if a model passed and the clock is known",
         )
-        rule = "must be empty in the closed division, and only there"
+        rule = "must be empty if and only if the division is closed"
         named = list(self.open_because)
         check(self.is_closed == (not named), "open_because", named, rule)
 
@@ -176,7 +176,7 @@ def target_line(found: Mapping[str, Any]) -> str:
     opponent = found["opponent"]
     if not found["has_result"]:
         return (
-            f"{found['num_evaluated']} of {found['num_models']} models have met "
+            f"{found['num_evaluated']} of {found['num_models']} models have played "
             f"{opponent}"
         )
     if found["passed"] is None:
@@ -185,7 +185,7 @@ def target_line(found: Mapping[str, Any]) -> str:
             f"{found['win_rate']:g} against {opponent}"
         )
     after_s = found["passed_after_s"]
-    after = "" if after_s is None else f", {after_s:,.1f} s after training began"
+    after = "" if after_s is None else f", {after_s:,.1f} s after training started"
     return (
         f"model {found['passed']:06d} is the first to reach {found['win_rate']:g} "
         f"against {opponent}{after}"

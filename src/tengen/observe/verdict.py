@@ -50,8 +50,8 @@ _WORDS = {"selfplay": ("self-play", "trees"), "actor": ("acting", "steps")}
 ADVICE = {
     "selfplay": {
         "learning": (
-            "learning takes most; lower --set store.limiter.samples_per_row to use "
-            "each row less often"
+            "learning takes most of the time; lower --set "
+            "store.limiter.samples_per_row to use each row less often"
         ),
         "gate": (
             "the gate's matches take long; lower --set agent.gate.num_simulations or "
@@ -66,33 +66,36 @@ ADVICE = {
             "agent.actor.games_per_generation"
         ),
         "batches": (
-            "batches run part empty; raise --set agent.actor.games_per_generation or "
+            "batches are partly empty; raise --set agent.actor.games_per_generation or "
             "lower --set agent.actor.num_slots"
         ),
         "tree": (
-            "games and trees take more than the net; lower --set "
+            "games and trees take longer than the network; lower --set "
             "agent.actor.full_simulations, or give a new run a larger --set "
             "net.num_blocks"
         ),
         "inference": (
-            "the net takes most; lower --set agent.actor.full_simulations, or give "
-            "more cores by --threads"
+            "the network takes most of the time; lower --set "
+            "agent.actor.full_simulations, or use more cores with --threads"
         ),
     },
     "actor": {
-        "learning": "learning takes most; {lighter}, or give more cores by --actors",
+        "learning": (
+            "learning takes most of the time; {lighter}, or use more cores with "
+            "--actors"
+        ),
         "publishing": (
-            "publishing models takes long; raise --set agent.actor.turn_steps, and of "
-            "a queue --set store.max_items with it"
+            "publishing models takes long; raise --set agent.actor.turn_steps (for a "
+            "queue also --set store.max_items)"
         ),
         "tree": (
-            "stepping the environments takes most; step them beside the learner by "
-            "--actors, or raise --set agent.actor.num_envs to step more of them at "
-            "once, and of a queue --set store.max_items with it"
+            "stepping the environments takes most of the time; step them in parallel "
+            "with --actors, or raise --set agent.actor.num_envs (for a queue also "
+            "--set store.max_items) to step more at once"
         ),
         "inference": (
-            "the net takes most; raise --set agent.actor.num_envs for larger batches, "
-            "and of a queue --set store.max_items with it"
+            "the network takes most of the time; raise --set agent.actor.num_envs (for "
+            "a queue also --set store.max_items) for larger batches"
         ),
     },
 }
@@ -103,56 +106,56 @@ AT_ONCE_ADVICE: dict[str, dict[str, str]] = {
     "selfplay": {
         "learning": (
             "the learner cannot keep up; lower --set store.limiter.samples_per_row, or "
-            "give it more cores by --set launch.roles.learn.num_cpus"
+            "give it more cores with --set launch.roles.learn.num_cpus"
         ),
         "gate": (
             "the gate cannot keep up; lower --set agent.gate.num_simulations, or give "
-            "it more cores by --set launch.roles.gate.num_cpus"
+            "it more cores with --set launch.roles.gate.num_cpus"
         ),
         "playing": (
             "the learner waits for self-play; lower --set "
-            "agent.actor.full_simulations, give more cores by --set "
+            "agent.actor.full_simulations, use more cores with --set "
             "launch.roles.selfplay.num_cpus, or raise --set "
             "store.limiter.samples_per_row"
         ),
-        "even": "self-play and learner go together",
+        "even": "self-play and learner keep pace",
     },
     "actor": {
         "learning": (
-            "the learner cannot keep up; {lighter}, give it more cores by --set "
+            "the learner cannot keep up; {lighter}, give it more cores with --set "
             "launch.roles.learn.num_cpus, use fewer --actors, or give a new run a "
             "smaller network"
         ),
-        "gate": "the gate cannot keep up; look at its log",
+        "gate": "the gate cannot keep up; see its log",
         "inference": (
-            "inference cannot keep up; give it more cores by --set "
-            "launch.roles.inference.num_cpus, or each of several GPUs a server by "
-            "--set launch.roles.inference.count, raise --set agent.actor.num_envs for "
-            "larger batches, and of a queue --set store.max_items with it, or give a "
-            "new run a smaller network"
+            "inference cannot keep up; give it more cores with --set "
+            "launch.roles.inference.num_cpus, run one server per GPU with --set "
+            "launch.roles.inference.count, raise --set agent.actor.num_envs (for a "
+            "queue also --set store.max_items) for larger batches, or give a new run a "
+            "smaller network"
         ),
         "simulation": (
-            "the environments take most, and the learner waits; use more --actors, as "
-            "many as there are cores for"
+            "the environments take most of the time, and the learner waits; raise "
+            "--actors to at most the number of cores"
         ),
         "playing": (
             "the learner waits for the actors; use more --actors, or raise --set "
-            "agent.actor.num_envs for larger batches, and of a queue --set "
-            "store.max_items with it"
+            "agent.actor.num_envs (for a queue also --set store.max_items) for larger "
+            "batches"
         ),
-        "even": "actors and learner go together",
+        "even": "actors and learner keep pace",
     },
 }
 """Advice for roles that work concurrently, by acting role and bottleneck."""
 
 LIGHTER = {
-    "agent.num_epochs": "lower --set agent.num_epochs to learn less of each batch",
+    "agent.num_epochs": "lower --set agent.num_epochs to learn less from each batch",
     "store.samples_per_item": (
         "lower --set store.samples_per_item to use each item less often"
     ),
     "": (
-        "raise --set learner.batch_size to make fewer steps, and of a queue --set "
-        "store.max_items with it"
+        "raise --set learner.batch_size (for a queue also --set store.max_items) for "
+        "fewer steps"
     ),
 }
 """Advice that reduces the learner's work, by the setting to lower. The first setting
@@ -162,25 +165,25 @@ ALONE_ADVICE = {
     "selfplay": {
         "learning": (
             "learner too slow; lower --set store.limiter.samples_per_row, give tengen "
-            "learn more --threads or a GPU by --devices, or stop a self-play process"
+            "learn more --threads or a GPU with --devices, or stop a self-play process"
         ),
         "playing": (
             "self-play too slow; start another tengen selfplay on this run, lower "
             "--set agent.actor.full_simulations, or raise --set "
             "store.limiter.samples_per_row"
         ),
-        "even": "self-play and learner go together",
+        "even": "self-play and learner keep pace",
     },
     "actor": {
         "learning": (
-            "learner too slow; give tengen learn more --threads or a GPU by --devices, "
-            "raise --set learner.batch_size, or stop an actor"
+            "learner too slow; give tengen learn more --threads or a GPU with "
+            "--devices, raise --set learner.batch_size, or stop an actor"
         ),
         "playing": (
-            "actors too slow; make a run with more --actors, or raise --set "
+            "actors too slow; start a new run with more --actors, or raise --set "
             "agent.actor.num_envs"
         ),
-        "even": "actors and learner go together",
+        "even": "actors and learner keep pace",
     },
 }
 """Advice for standalone roles, by acting role and bottleneck."""
@@ -293,7 +296,7 @@ def alone_advice(busy: float, suppliers: Mapping[str, float | None]) -> str:
         return advice["even"]
     for role, share in suppliers.items():
         if share is None:
-            return f"nothing comes without {role}; start tengen {role} on this run"
+            return f"nothing arrives without {role}; start tengen {role} on this run"
     if (suppliers.get("shuffle") or 0.0) >= _BEHIND:
         return "shuffle too slow; give tengen shuffle more --threads or other cores"
     return advice["playing"]
@@ -325,8 +328,8 @@ def room_verdict(names: Sequence[str]) -> str:
     several = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     verb = "waits" if len(names) == 1 else "wait"
     return (
-        f"{', '.join(names[:_NAMED])}{several} {verb} for the cluster: where ray "
-        f"status shows no room, free cores or GPUs, or add hosts"
+        f"{', '.join(names[:_NAMED])}{several} {verb} for the cluster: if ray status "
+        "shows no free cores or GPUs, free some or add hosts"
     )
 
 
@@ -338,8 +341,8 @@ def waiting_verdict(learning: float, waiting: float) -> str:
         waiting: The share of the time without new games, in [0, 1].
     """
     advice = (
-        "games come slowly; raise --set store.limiter.samples_per_row to use each row "
-        "more often"
+        "games arrive slowly; raise --set store.limiter.samples_per_row to use each "
+        "row more often"
         if waiting > _SOME
         else "the learner has as many games as it can use"
     )

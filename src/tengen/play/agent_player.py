@@ -69,8 +69,8 @@ def open_agent(
     wrong = differences(meta.signature, agent.signature(meta.task))
     if wrong:
         raise UsageError(
-            f"model ({name}) does not fit {meta.task} as it is now, with {wrong}; "
-            f"restore the environment that it was trained in"
+            f"model ({name}) does not fit {meta.task}, which has changed: {wrong}; "
+            "restore the environment of the training"
         )
     backend = open_for_play(model.path, 1, devices=devices or "cpu")
     return AgentModel(name, model, agent, backend)
@@ -170,8 +170,8 @@ class AgentPlayer(Closable):
     def _told(self, reward: float | None) -> Any:
         if reward is None and self.needs_rewards:
             raise UsageError(
-                "reward (None) must be given after an episode's first step to "
-                f"{self.name}, whose network has it as an input; pass act(observation, "
+                "reward (None) is required after an episode's first step, because the "
+                f"network of {self.name} has it as an input; pass act(observation, "
                 "reward)"
             )
         return self.spec.learned(np.array([reward or 0.0], np.float32))

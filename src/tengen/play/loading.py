@@ -64,7 +64,7 @@ def load(
         play = play or model.meta.play or PlayConfig()
         play = dataclasses.replace(play, keeps_tree=keeps_tree)
         return _player(model, name, play, devices, task, level)
-    rule = "is for games, which are searched; leave it out in an environment"
+    rule = "needs a game; leave it out for an environment"
     check(play is None, "play", play, rule)
     check(not keeps_tree, "keeps_tree", keeps_tree, rule)
     check(level is None, "level", level, rule)

@@ -159,7 +159,7 @@ class Player(Closable):
         ]
         with self._lock:
             policy = self._open_model().play.search.policy
-            rule = "must be puct where a search grows; set search.policy=puct"
+            rule = "must be puct for a search that is extended; set search.policy=puct"
             check(policy == "puct", "search.policy", policy, rule)
             searcher = self._take_searcher(*key)
             result = self._run(searcher, moves, request)

@@ -266,4 +266,4 @@ def _external(task: str, recipe: str, num_threads: int) -> RunConfig:
 
 def _serves(task: str, recipe: str, fits: bool) -> None:
     if not fits:
-        raise UsageError(f"recipe ({recipe}) does not serve {task}; leave --recipe out")
+        raise UsageError(f"recipe ({recipe}) is not for {task}; leave --recipe out")

@@ -81,7 +81,7 @@ class Call:
             self.launch != "inline" or self.actors is None or self.actors == 1,
             "actors",
             self.actors,
-            "must be 1 where roles take turns; use --launch local",
+            "must be 1 if roles take turns; use --launch local",
         )
         check(
             self.minutes is None or 0 < self.minutes <= _MAX_MINUTES,
@@ -108,7 +108,7 @@ class Call:
         Raises:
             UsageError: The directory cannot be used.
         """
-        check(self.out != "", "out", "", "must name a directory; use . for this one")
+        check(self.out != "", "out", "", "must be a folder; use . for the current one")
         name = self.task.replace(":", "_")
         run = RunDirectory(Path("runs") / name if self.out is None else Path(self.out))
         check_writable(run.path)
@@ -156,8 +156,8 @@ class Call:
             grown = grows_by_recipe(run, known, fresh)
         if grown != known:
             self.told.append(
-                f"{run.path} is of an earlier version, and its network grows from now "
-                "on; --set 'agent.stages=[]' keeps the network as it is"
+                f"{run.path} is from an earlier version, and its network now grows; "
+                "--set 'agent.stages=[]' keeps its size"
             )
         self.known = grown
         given, theirs = identity(fresh), identity(grown)
@@ -184,19 +184,19 @@ class Call:
             bool(schedule.acting) or not self.games,
             "games",
             self.games,
-            "must be left out where no games are played; use --minutes",
+            "must be left out if the run plays no games; use --minutes",
         )
         check(
             self.games is None or counts_games,
             "games",
             self.games,
-            "must be left out where environments are stepped; use --frames",
+            "must be left out for an environment; use --frames",
         )
         check(
             self.frames is None or not counts_games,
             "frames",
             self.frames,
-            "must be left out where games are played; use --games",
+            "must be left out for a game; use --games",
         )
 
     def checked(self, config: RunConfig, run: RunDirectory) -> RunConfig:
@@ -251,8 +251,8 @@ class Call:
             note_call(run, to_dict(config), trains=not self.only_makes)
         if num_models and not self.only_makes and not config.schedule.opponent:
             self.told.append(
-                "agent.target.opponent is empty, so that models are trained and meet "
-                "nobody; set it now, or in a later call"
+                "agent.target.opponent is empty, so models are trained without an "
+                "opponent; set it now, or in a later call"
             )
 
     def budget(self, config: RunConfig) -> Budget:
@@ -349,9 +349,9 @@ def check_typed_cluster(
         kept = getattr(known.launch, name.removeprefix("launch."))
         if kept and not sets(settings, name):
             raise UsageError(
-                f"{name} ({kept}) of {source} decides which programs run, and is used "
-                f"only where it is typed; add --set {shlex.quote(f'{name}={kept}')}, "
-                f"or --set {name}= for none"
+                f"{name} ({kept}) of {source} starts programs, and is used only if you "
+                f"name it; add --set {shlex.quote(f'{name}={kept}')}, or --set {name}= "
+                "for none"
             )
 
 

@@ -196,7 +196,7 @@ def why_unlearned(budget: Budget, journal: RunJournal, reason: str) -> str:
     if journal.unlearned:
         return journal.unlearned
     if reason != "budget":
-        return f"it was {reason} before the first optimizer step"
+        return f"it was {reason} before the first learner step"
     asked = {
         "minutes": budget.minutes,
         "games": budget.games,
@@ -204,8 +204,8 @@ def why_unlearned(budget: Budget, journal: RunJournal, reason: str) -> str:
     }
     told = [f"{name} ({n:g})" for name, n in asked.items() if n is not None]
     if not told:
-        return "no experience came to learn from"
-    return f"{' and '.join(told)} ended before the first optimizer step; give more"
+        return "there was no experience to learn from"
+    return f"{' and '.join(told)} ran out before the first learner step; raise it"
 
 
 def farewell(
@@ -232,14 +232,14 @@ def farewell(
         lines.append(f"this call learned nothing: {unlearned}")
     if journal.mean_return is not None:
         lines.append(
-            f"mean return of the last 100 training episodes {journal.mean_return:.2f}"
+            f"mean return of the last 100 training episodes: {journal.mean_return:.2f}"
         )
     if reason != "budget":
         lines.append(
-            f"{reason}; everything is saved, the same command goes on from here"
+            f"{reason}; everything is saved, and the same command resumes from here"
         )
     if (target := read_target(run)) is not None:
-        goes_on = "" if target["has_result"] else "; the same command goes on"
+        goes_on = "" if target["has_result"] else "; the same command resumes"
         lines.append(f"{target_line(target)}{goes_on}")
     words = f"{run.path}{task_words(config.task)}"
     # Do not suggest playing against random weights.
@@ -247,5 +247,5 @@ def farewell(
     if is_learned and config.games is not None:
         lines.append(f"play against it: tengen play {words}")
     elif is_learned:
-        lines.append(f"watch its score: tengen eval {words} --episodes 100")
+        lines.append(f"measure its return: tengen eval {words} --episodes 100")
     return "\n".join(lines) or "nothing was trained yet"

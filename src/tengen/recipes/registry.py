@@ -121,7 +121,7 @@ _RECIPES = (
     Recipe(
         "openspiel",
         "alphazero",
-        "openspiel/NAME, any game that tengen recipes --openspiel marks as trainable",
+        "openspiel/NAME, any game that tengen recipes --openspiel lists as fits",
         boards.openspiel,
         lambda task: task.startswith(games.OPENSPIEL_PREFIX),
     ),
@@ -134,13 +134,13 @@ _RECIPES = (
     ),
     _of_environments("vtrace", "any environment, module:Env"),
     _of_environments("ppo", "any environment"),
-    _of_environments("a2c", "any environment; with several actors it is A3C"),
+    _of_environments("a2c", "any environment; A3C with several actors"),
     _of_environments("dqn", "environments with a Discrete action space"),
     _of_environments(
-        "iqn", "environments with a Discrete action space, by distributions of returns"
+        "iqn", "environments with a Discrete action space, distributional Q-learning"
     ),
     _of_environments(
-        "r2d2", "environments with a Discrete action space that need memory"
+        "r2d2", "partially observed environments with a Discrete action space"
     ),
     _of_environments("sac", "environments with a Box or Discrete action space"),
 )
@@ -210,10 +210,10 @@ def make_config(
             return row.build(task, num_threads)
     if recipe is not None:
         raise UsageError(
-            f"recipe ({recipe}) does not serve {task}; tengen recipes lists its tasks, "
-            f"or leave --recipe out"
+            f"recipe ({recipe}) does not support {task}; see tengen recipes, or leave "
+            "--recipe out"
         )
-    raise UsageError(f"task ({task}) has no recipe; tengen recipes lists what there is")
+    raise UsageError(f"task ({task}) has no recipe; tengen recipes lists the tasks")
 
 
 def recipe_of(config: RunConfig, task: str) -> str | None:
@@ -244,14 +244,14 @@ def _check_fits(task: str, agent: str) -> None:
         advice = did_you_mean(agent, kinds)
         for name, kind in kinds.items():
             if agent.lower() in kind.also_called:
-                advice = f'here it is part of "{name}"; use --agent {name}'
+                advice = f'it is called "{name}" here; use --agent {name}'
         raise UsageError(f"agent ({agent}) is not known; {advice}")
     reason = kinds[agent].refusal(task)
     if reason:
         fitting = [name for name, kind in kinds.items() if not kind.refusal(task)]
         raise UsageError(
-            f"agent ({agent}) does not train {task}, {reason}; "
-            f"use {' or '.join(fitting)}"
+            f"agent ({agent}) cannot train {task}, because {reason}; use "
+            f"{' or '.join(fitting)}"
         )
 
 

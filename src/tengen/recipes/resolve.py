@@ -130,7 +130,7 @@ def resolved(fresh: RunConfig, settings: Sequence[str]) -> RunConfig:
     for name, wanted in given.items():
         if wanted != kept[name]:
             raise UsageError(
-                f"{name} ({wanted}) must not be set; give it as an argument"
+                f"{name} ({wanted}) must not be in settings; give it as an argument"
             )
     return config
 

@@ -278,16 +278,16 @@ def _made(
     names = ", ".join(f"tengen {name}" for name in needed_roles(run.read_run()))
     report = {"out": str(run.path), "exit_code": 0}
     if before is None:
-        print(f"{run.path} is made; start {names} on it{task_words(config.task)}")
+        print(f"{run.path} is created; start {names} on it{task_words(config.task)}")
         return {**report, "reason": "made"}
     changes = config_changes(before, config)
     if changes:
         print(
-            f"{run.path} is changed, {', '.join(changes)}; roles use the change from "
-            "their next turn on"
+            f"{run.path} is changed: {', '.join(changes)}; roles apply this from their "
+            "next turn"
         )
     else:
-        print(f"{run.path} is as it was, nothing is changed; {names} go on with it")
+        print(f"{run.path} is unchanged; resume it with {names}")
     reason = "changed" if changes else "unchanged"
     return {**report, "reason": reason, "changes": changes}
 
@@ -297,39 +297,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "task",
         help="what to train: gomoku/9, connect4, openspiel/hex, CartPole-v1, ..., or "
-        "module:Class for a game or an environment of your own",
+        "module:Class for your own game or environment",
     )
     parser.add_argument(
         "--agent", help="the algorithm; see tengen recipes (default: the task's)"
     )
     parser.add_argument(
         "--recipe",
-        help="where the settings come from; see tengen recipes (default: the task's)",
+        help="the source of the settings; see tengen recipes (default: the task's)",
     )
     parser.add_argument(
         "--launch",
         choices=list(LAUNCHERS),
-        help="inline: roles take turns; local: all roles at once, in "
-        "processes of this machine; ray: on a Ray cluster; mpi: as the ranks of "
-        "mpirun -n N, which share the run directory (local with a GPU, --actors, "
-        "several actors in the run or launch.listen, else inline)",
+        help="inline: roles take turns; local: all roles at once, in processes on this "
+        "machine; ray: on a Ray cluster; mpi: as the ranks of mpirun -n N, which share "
+        "the run directory (local with a GPU, --actors, several actors in the run or "
+        "launch.listen, else inline)",
     )
     parser.add_argument(
         "--actors",
         type=int,
-        help="processes that step environments while the learner learns (1)",
+        help="number of processes that step environments while the learner runs (1)",
     )
     parser.add_argument(
         "--minutes",
         type=float,
-        help="wall time of this call, without its start-up; where no budget is given "
-        "the recipe's",
+        help="wall time of this call, without its start-up (the recipe's, if no budget "
+        "is given)",
     )
     parser.add_argument(
         "--games",
         type=int,
         help="games to play in this call; 0 only writes the run's config, for "
-        "roles that are started one by one",
+        "standalone roles",
     )
     parser.add_argument(
         "--frames",
@@ -344,8 +344,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, help="cores to use (all)")
     parser.add_argument(
         "--devices",
-        help="cpu, cuda:0 or cuda:0,cuda:1 (for a game a GPU where there is one; the "
-        "code for GPUs has run on one GPU for minutes only)",
+        help="cpu, cuda:0 or cuda:0,cuda:1 (for a game, a GPU if there is one; GPU "
+        "support has been tested only briefly, on one GPU)",
     )
     parser.add_argument(
         "--set",
@@ -353,8 +353,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="settings",
         metavar="a.b=v",
-        help="change one field of the config, may be repeated; tengen recipes "
-        "TASK lists the fields",
+        help="change one field of the config; may be repeated; tengen recipes TASK "
+        "lists the fields",
     )
 
 

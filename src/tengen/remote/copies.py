@@ -81,16 +81,16 @@ class CopiedFiles:
             return held.size
         if before != held:
             raise UsageError(
-                f"copy ({path.name}, {held.size} bytes) is of another file than the "
-                f"one that is sent; move it out of the run's folder"
+                f"copy ({path.name}, {held.size} bytes) is not a copy of the file "
+                "being sent; move it out of the run's folder"
             )
         if not data:
             return held.size
         after = held.plus(data)
         if after.size > MAX_FILE_BYTES:
             raise UsageError(
-                f"copy ({path.name}) must be at most {MAX_FILE_BYTES} bytes; make "
-                f"generations smaller"
+                f"copy ({path.name}) must be at most {MAX_FILE_BYTES} bytes; play "
+                "smaller generations"
             )
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)

@@ -59,8 +59,8 @@ class MirrorFolder:
             self.has_place = known.get("has_place") is True
         elif not run.is_new and run.models.numbers():
             raise UsageError(
-                f"run ({run.path}) is a run of its own; name a folder for what this "
-                f"host needs of the other's"
+                f"run ({run.path}) is itself a run; choose a folder for this host's "
+                "mirror of the other run"
             )
         try:
             run.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ class MirrorFolder:
             raise storage_error(run.path, error) from error
         if owner != os.getuid():
             raise UsageError(
-                f"folder ({run.path}) is another user's; name one of your own"
+                f"folder ({run.path}) belongs to another user; choose one of your own"
             )
 
     def write(self) -> None:
@@ -108,7 +108,7 @@ class MirrorFolder:
         self.mirror, self.has_place = secrets.token_hex(16), False
         self.write()
         return (
-            f"the place of this mirror was given up while it was away; "
-            f"{num_generations} generations, of which the run has what it was sent "
-            f"before, are in {aside} now"
+            f"this mirror lost its place while it was away; {num_generations} "
+            "generations, of which the run has what was sent before, are now in "
+            f"{aside}"
         )

@@ -64,7 +64,7 @@ def append_segment(
             if copies.prefix(final) != whole:
                 raise UsageError(
                     f"segment ({final.name} of {folder.name}) is sealed already with "
-                    f"other games; remove the mirror's folder and start it again"
+                    "other games; remove the mirror's folder, and start the role again"
                 )
         else:
             check_claimed(folder, generation)
@@ -191,8 +191,8 @@ def check_claimed(folder: Path, generation: int) -> None:
     """
     if all(int(path.stem) != generation for path in writer_files(folder, "journal")):
         raise UsageError(
-            f"generation ({generation}) was not claimed for {folder.name}, or was "
-            f"given up; remove the mirror's folder and start the role again"
+            f"generation ({generation}) was not assigned to {folder.name}, or was "
+            "given up; remove the mirror's folder, and start the role again"
         )
 
 
@@ -216,7 +216,7 @@ def check_segment(part: Path, generation: int, task: str, newest: int | None) ->
         with SegmentReader(part) as reader:
             found = reader.meta.get("game"), reader.generation
             if found != (task, generation) or reader.number("num_games") < 1:
-                raise RunError(f"it is of generation {found[1]} of {found[0]}")
+                raise RunError(f"it is for generation {found[1]} of {found[0]}")
             columns = reader.game_columns()
         models = np.concatenate([columns["model"], columns["switch_model"]])
         unknown = models if newest is None else models[models > newest]
@@ -227,5 +227,5 @@ def check_segment(part: Path, generation: int, task: str, newest: int | None) ->
             )
     except (RunError, UsageError) as error:
         raise UsageError(
-            f"segment (generation {generation}) that arrived is none: {error}"
+            f"segment (generation {generation}) arrived invalid: {error}"
         ) from error

@@ -196,8 +196,8 @@ class Members:
                 raise _no_place(mirror)
             if member is not None and role != member.record.role:
                 raise UsageError(
-                    f"mirror ({mirror}) must be of role {member.record.role}, as it "
-                    f"was; choose another folder"
+                    f"mirror ({mirror}) must keep its role {member.record.role}; "
+                    "choose another folder"
                 )
             if member is not None and index not in (None, member.record.index):
                 self._part_with(member)
@@ -292,11 +292,11 @@ class Members:
             # Another thread may have freed the slot in the meantime.
             if self._members.get(record.mirror) is not member:
                 return
-            text = f"{record.role} of {record.process} has given back its place"
+            text = f"{record.role} of {record.process} has released its place"
             if were_begun:
                 text = (
-                    f"{record.role} of {record.process} has lost its place, as it was "
-                    f"away for long or is elsewhere now; what it sent is kept"
+                    f"{record.role} of {record.process} has lost its place, because it "
+                    "was away too long or has moved; what it sent is kept"
                 )
             if record.role == "selfplay":
                 folder = writer_directory(self._run, record.index)
@@ -305,7 +305,7 @@ class Members:
                 )
                 if num_refused:
                     text += (
-                        f", but for {num_refused} files that are no journals (.refused)"
+                        f", except {num_refused} files that are not journals (.refused)"
                     )
             self._say(text)
             self._members.pop(record.mirror, None)
@@ -325,7 +325,7 @@ class Members:
     def _check_open(self) -> None:
         """Raises RunError after ``close``. The mirror then asks the next service."""
         if self._is_closed:
-            raise RunError(f"service of run ({self._run.path}) ends; ask again")
+            raise RunError(f"service of run ({self._run.path}) is ending; try again")
 
     def _publish(self, member: Member, **changes: object) -> bool:
         """Applies ``changes`` to a member's record; publishes it unless it was evicted.
@@ -367,7 +367,7 @@ class Members:
         if not gone:
             raise UsageError(
                 f"run ({self._run.path}) has {MAX_WRITERS} self-play processes, the "
-                f"most; stop one"
+                "maximum; stop one"
             )
         longest = min(gone, key=lambda member: member.heard_s)
         self._part_with(longest)
@@ -383,13 +383,13 @@ class Members:
 def _check_process(record: MirrorRecord, events: int) -> None:
     if events != record.events:
         raise UsageError(
-            f"mirror ({record.mirror}) is worked on by process {record.process} now; "
-            f"stop one of them, or use another folder"
+            f"mirror ({record.mirror}) is in use by process {record.process}; stop it, "
+            "or use another folder"
         )
 
 
 def _no_place(mirror: str) -> UsageError:
     return UsageError(
-        f"mirror ({mirror}) has no place in this run any more, as it was away for too "
-        f"long or another process has its place; start the role again"
+        f"mirror ({mirror}) has lost its place in this run, because it was away too "
+        "long or another process took it; start the role again"
     )

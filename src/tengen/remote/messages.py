@@ -223,7 +223,7 @@ class RunClient:
             RunError: The service fails, for example because its disk is full.
         """
         if self.deadline_s is not None and time.monotonic() > self.deadline_s:
-            raise NoAnswer(f"{self.name} has not taken all in time")
+            raise NoAnswer(f"{self.name} did not accept everything in time")
         who = {"mirror": self._mirror, "events": self._events}
         answer = self._client.ask({"ask": what, **who, **fields})
         if not isinstance(answer, dict):

@@ -174,7 +174,7 @@ class Mirror:
             self._stock.pause()
             self.waits_for = (
                 f"{waiting / 2**20:.0f} MiB of games wait for {self._client.name}, "
-                f"which may be {self._backlog_bytes / 2**20:.0f}"
+                f"more than the limit of {self._backlog_bytes / 2**20:.0f}"
             )
             return None
         known = self._begun_generations()
@@ -183,7 +183,7 @@ class Mirror:
             self._wake.set()
         self.waits_for = ""
         if number is None:
-            self.waits_for = f"the next number comes from {self._client.name}"
+            self.waits_for = f"{self._client.name} has not sent the next generation"
         return number
 
     def check(self) -> None:
@@ -231,7 +231,7 @@ class Mirror:
             except TengenError as error:
                 is_late = time.monotonic() >= until or self._away_since_s is not None
                 if is_late or not isinstance(error, NoAnswer):
-                    self._say(f"{error}; what was not sent stays in {self.run.path}")
+                    self._say(f"{error}; unsent files stay in {self.run.path}")
                     break
                 time.sleep(self.retry_s)
         self._held.release()
@@ -250,7 +250,7 @@ class Mirror:
             self._say(self._folder.give_up())
             place = self._ask_for_place()
         if place is None:
-            raise RunError(f"{self._client.name} gives a new mirror no place")
+            raise RunError(f"{self._client.name} has no place for a new mirror")
         return place
 
     def _ask_for_place(self) -> Place | None:
@@ -362,7 +362,7 @@ class Mirror:
     def _between_pieces(self) -> None:
         """Syncs all files except models between two chunks of a large model."""
         if self._is_over.is_set() or self._stop.is_set():
-            raise _Interrupted("the role ends")
+            raise _Interrupted("the role is ending")
         if time.monotonic() - self._exchanged_s >= self.look_s:
             self._exchange()
 
@@ -389,7 +389,7 @@ class Mirror:
     def _is_away(self, error: TengenError) -> None:
         if self._away_since_s is None:
             self._away_since_s = time.monotonic()
-            self._say(f"{error}; goes on, and sends what it makes when it can")
+            self._say(f"{error}; continues, and sends its files when it can")
 
     def _is_back(self) -> None:
         if self._away_since_s is not None:

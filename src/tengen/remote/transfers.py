@@ -87,7 +87,7 @@ class Downloads:
         content = found["content"]
         if content is not None:
             if not isinstance(content, dict):
-                raise RunError(f"run.json of {self._client.name} is no object")
+                raise RunError(f"run.json of {self._client.name} is not an object")
             publish_json(self._run.path / "run.json", content)
             self._sha256 = str(found["sha256"])
         self._take_stop(bool(found["stop"]))
@@ -195,7 +195,7 @@ class Downloads:
             path.unlink()
             raise RunError(
                 f"model ({number}, {name}) of {self._client.name} arrived damaged; it "
-                f"is fetched again"
+                f"is downloaded again"
             )
 
 

@@ -215,12 +215,12 @@ class _Parts:
     def _games(self) -> dict[str, Any]:
         """Returns a few games by URL, of the newest match or else of self-play."""
         if has_actors(self._run.read_run()):
-            films = f"tengen eval {self._run.path} --video FOLDER films some"
-            self.notes.append(f"Environments keep no episodes; {films}.")
+            films = f"tengen eval {self._run.path} --video FOLDER records some"
+            self.notes.append(f"Episodes of environments are not kept; {films}.")
             return {"": []}
         if self._typed is None and is_program(self._task):
             option = f"--task {_short(self._task)}"
-            self.notes.append(f"The game is a program; give {option} to show games.")
+            self.notes.append(f"The game is in Python; add {option} to show games.")
             return {"": []}
         check_typed(self._task, self._typed, self._run.path)
         source = next(iter(sources(self._run)), None)
@@ -246,7 +246,7 @@ class _Parts:
         try:
             data = path.read_bytes()[-_MOST_CODE_BYTES:]
         except FileNotFoundError:
-            self.notes.append("No code has trained it yet.")
+            self.notes.append("It has not been trained yet.")
             return ""
         except OSError as error:
             raise RunError(

@@ -46,7 +46,7 @@ def with_devices(
     if devices is None:
         return config
     check_device_words("devices", devices)
-    check(devices != "auto", "devices", devices, "must be named; leave it out")
+    check(devices != "auto", "devices", devices, "must be a device; leave it out")
     if is_here:
         parse_devices("devices", devices)
     first = devices.split(",")[0]
@@ -125,8 +125,8 @@ def check_devices(config: RunConfig) -> None:
     check_num_gpus(
         " and ".join(f"launch.roles.{name}.num_gpus" for name in given),
         sum(one.count * one.num_gpus for one in given.values()),
-        f"set launch.roles.{next(iter(given), '')}.num_gpus=0, or use --launch ray "
-        f"where a cluster has them",
+        f"set launch.roles.{next(iter(given), '')}.num_gpus=0, or use --launch ray on "
+        "a cluster with GPUs",
     )
 
 

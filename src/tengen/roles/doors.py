@@ -184,7 +184,7 @@ def check_doors(config: RunConfig) -> None:
             door.open(RUN).close()
         except UsageError as error:
             raise UsageError(
-                f"launch.listen ({launch.listen}) cannot be opened for {name}, {error}"
+                f"launch.listen ({launch.listen}) cannot be used for {name}, {error}"
             ) from None
 
 
@@ -270,8 +270,8 @@ def way_to(run: RunDirectory, name: str, connect: Connect | None) -> Connect:
         address = _moved(NetAddress.parse(connect.address), name)
         if connect.token is None:
             raise UsageError(
-                f"token ({TOKEN_VARIABLE}, not set) must be the run's; set it to the "
-                "content of endpoints/token in the learner's run"
+                f"token ({TOKEN_VARIABLE}, not set) must be set; set it to the content "
+                "of endpoints/token in the learner's run"
             )
         return dataclasses.replace(connect, address=str(address))
     endpoint = read_endpoint(run, name)
@@ -288,8 +288,8 @@ def add_connect_arguments(parser: argparse.ArgumentParser) -> None:
         "--connect",
         metavar="HOST:PORT",
         help="join a run on another host, at the address in its launch.listen; RUN is "
-        "then a folder here for the files that the role needs, and the token is that "
-        f"of the variable {TOKEN_VARIABLE}",
+        f"then a local folder for the role's files, and the variable {TOKEN_VARIABLE} "
+        "must contain the token",
     )
     parser.add_argument(
         "--fingerprint", help="with --connect, the SHA-256 of the run's certificate"
@@ -309,7 +309,7 @@ def connect_of(args: argparse.Namespace) -> Connect | None:
     if args.connect is None:
         if args.fingerprint is not None:
             raise UsageError(
-                f"fingerprint ({args.fingerprint}) must come with --connect; name both"
+                f"fingerprint ({args.fingerprint}) must come with --connect; give both"
             )
         return None
     address = NetAddress.parse(args.connect)
@@ -317,7 +317,7 @@ def connect_of(args: argparse.Namespace) -> Connect | None:
         socket.getaddrinfo(address.host, address.port)
     except OSError as error:
         raise UsageError(
-            f"connect ({args.connect}) must name a host that is known: "
+            f"connect ({args.connect}) must name a known host: "
             f"{error.strerror or error}; correct it"
         ) from None
     return Connect(address=args.connect, fingerprint=args.fingerprint, token=token)

@@ -50,7 +50,7 @@ _INTERRUPTED = 130
 
 def store_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen store``."""
-    parser.add_argument("run", type=Path, help="a run directory, made when absent")
+    parser.add_argument("run", type=Path, help="a run directory, created if missing")
     parser.add_argument(
         "--config",
         type=Path,
@@ -78,7 +78,7 @@ def store(args: argparse.Namespace) -> dict[str, Any]:
     run = RunDirectory.create_or_resume(args.run)
     if run.stop_requested():
         raise RunError(
-            f"run ({run.path}) was asked to stop; remove {run.path / 'STOP'} first"
+            f"run ({run.path}) has a stop request; remove {run.path / 'STOP'} first"
         )
     with run.lock("store"):
         config = _resolve(run, given, args.set)
@@ -111,8 +111,8 @@ def _resolve(
     recorded = {} if run.is_new else run.read_run()["config"]
     if "task" in recorded:
         raise UsageError(
-            f"run ({run.path}) trains {recorded['task']}, and its learner keeps its "
-            f"tables; choose another folder"
+            f"run ({run.path}) trains {recorded['task']}, and its learner serves its "
+            "table; choose another folder"
         )
     if given is None:
         given = StoreConfig.from_json(recorded, str(run.path / "run.json"))
@@ -124,7 +124,7 @@ def _resolve(
             getattr(config, name) is None,
             name,
             getattr(config, name),
-            "must be left out, as the run directory has the store; remove it",
+            "must be left out, because the run directory contains the store; remove it",
         )
     return config
 
@@ -172,7 +172,7 @@ def store_top_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--once",
         action="store_true",
-        help="show the state once, as with --json, then end",
+        help="show the state once, then end; implied by --json",
     )
 
 
@@ -293,10 +293,10 @@ def store_replicate_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen store replicate``."""
     parser.add_argument("address", help="tcp://HOST:PORT of a store with durability")
     parser.add_argument(
-        "folder", type=Path, help="folder for the copy, on a disk; made when absent"
+        "folder", type=Path, help="folder for the copy, on a disk; created if missing"
     )
     parser.add_argument(
-        "--name", help="name of this copy in the store's report (this host's name)"
+        "--name", help="name of this copy in the store's report (the host name)"
     )
     parser.add_argument(
         "--ca-file",

@@ -138,6 +138,6 @@ def _read(path: Path) -> tuple[int, int]:
             return num_rows, num_episodes
         time.sleep(_RETRY_S)  # the actor was writing the file
     raise RunError(
-        f"counts of an actor ({path}) are damaged; remove the file, whose frames are "
-        f"then no longer counted"
+        f"counts of an actor ({path}) are damaged; remove the file, and its frames are "
+        "no longer counted"
     )

@@ -157,15 +157,15 @@ def read_endpoint(run: RunDirectory, name: str) -> Endpoint:
     """
     path = run.endpoints / f"{name}.json"
     if not path.exists():
-        raise RunError(f"{name} (of {run.path}) is not there; start its role")
-    content = read_object(path, name, schema=_SCHEMA, advice="start its role again")
+        raise RunError(f"{name} (of {run.path}) is not running; start its role")
+    content = read_object(path, name, schema=_SCHEMA, advice="restart its role")
     found = {one.name: content.get(one.name) for one in dataclasses.fields(Endpoint)}
     if not all(isinstance(value, str) for value in found.values()):
-        raise RunError(f"{name} ({path}) is damaged; start its role again")
+        raise RunError(f"{name} ({path}) is damaged; restart its role")
     if found["run"] != run_identity(run):
         raise RunError(
-            f"{name} (of {run.path}) is not there, only in the run that this run is a "
-            "copy of; start its role"
+            f"{name} (of {run.path}) is not running; its endpoint is from the run that "
+            "this run was copied from; start its role"
         )
     return Endpoint(**{key: str(value) for key, value in found.items()})
 
@@ -203,7 +203,7 @@ def _random(run: RunDirectory, name: str, num_bytes: int, mode: int) -> str:
                 found = path.read_text().strip()
             except PermissionError as error:
                 raise RunError(
-                    f"{path} is another user's; start this role as that user"
+                    f"{path} belongs to another user; start this role as that user"
                 ) from error
             if re.fullmatch(f"[0-9a-f]{{{2 * num_bytes}}}", found):
                 return found

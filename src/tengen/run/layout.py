@@ -159,8 +159,8 @@ class RunDirectory:
                 (run.path / name).mkdir(parents=True, exist_ok=True)
         except NotADirectoryError:
             raise UsageError(
-                f"path ({run.path}) must be a directory, not a file or in one; "
-                f"choose another --out"
+                f"path ({run.path}) must be a directory, not a file or below one; "
+                "choose another --out"
             ) from None
         except OSError as error:
             raise first_error(run.path, error) from error
@@ -202,9 +202,8 @@ class RunDirectory:
         made = [folder.path for folder in folders if folder.numbers()]
         if made:
             raise UsageError(
-                f"run ({self.path}) has {made[0].name}/ and no run.json, which "
-                "describes them; restore run.json from a copy, or choose another "
-                "folder"
+                f"run ({self.path}) has {made[0].name}/, but no run.json; restore "
+                "run.json from a copy, or choose another folder"
             )
 
     def write_run(self, content: Mapping[str, Any]) -> None:
@@ -226,12 +225,12 @@ class RunDirectory:
             RunError: The file is damaged.
         """
         path = self.path / "run.json"
-        advice = "restore it from a copy or choose another --out"
+        advice = "restore it from a copy, or choose another --out"
         content = read_object(path, "run.json", schema=SCHEMA, advice=advice)
         for name, absent in (("config", None), ("measured", {})):
             if not isinstance(content.get(name, absent), dict):
                 raise RunError(
-                    f"run.json ({path}) is damaged, its {name} is no object; {advice}"
+                    f"run.json ({path}) is damaged, {name} is not an object; {advice}"
                 )
         return content
 
@@ -356,6 +355,6 @@ class RunDirectory:
         )
         if foreign:
             raise UsageError(
-                f"out ({self.path}) holds {foreign[0]} and no run; "
-                f"choose an empty or a new folder"
+                f"out ({self.path}) contains {foreign[0]} and no run; choose an empty "
+                "or new folder"
             )

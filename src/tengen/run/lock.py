@@ -68,14 +68,14 @@ class WriterLock:
             owner = _owner(self._descriptor)
             self.release()
             raise UsageError(
-                f"folder ({guarded}) is in use by process {owner}; "
-                f"wait for it, stop it with tengen stop, or name another folder"
+                f"folder ({guarded}) is in use by process {owner}; wait for it, stop "
+                "it with tengen stop, or choose another folder"
             ) from None
         except OSError as error:
             self.release()
             raise RunError(
                 f"lock ({path}) cannot be taken, {os_reason(error)}; use a filesystem "
-                f"that has locks, or mount it with them"
+                "with locks, or mount it with them enabled"
             ) from error
         try:
             os.ftruncate(self._descriptor, 0)
@@ -97,9 +97,9 @@ class WriterLock:
             return
         if written != self._text:
             raise RunError(
-                f"lock ({self._path}) of this process was taken by "
-                f"{_owner_in(written)} too, so the filesystem's locks do not hold "
-                "between hosts; mount it with locks, and start this role again"
+                f"lock ({self._path}) of this process was also taken by "
+                f"{_owner_in(written)}, so the filesystem's locks do not work between "
+                "hosts; mount it with locks enabled, and restart this role"
             )
 
     def release(self) -> None:

@@ -89,7 +89,7 @@ def check_no_mirror(run: RunDirectory) -> None:
     )
     raise UsageError(
         f"run ({run.path}) is a mirror of the run at {content.get('host')}; run this "
-        f"there, or work on the mirror by selfplay or actor with --connect"
+        "there; on the mirror, use only selfplay or actor with --connect"
     )
 
 

@@ -208,7 +208,7 @@ def check_new_file(name: str, path: Path) -> None:
         UsageError: The file's folder does not exist, or the path is a folder.
     """
     is_file = bool(path.name) and path.parent.is_dir() and not path.is_dir()
-    rule = "must be a file in a folder that is there; name one"
+    rule = "must be a file in an existing folder; choose one"
     check(is_file, name, path, rule)
 
 
@@ -216,22 +216,22 @@ def storage_error(path: Path, error: OSError) -> RunError:
     """Returns the RunError that explains why ``path`` could not be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFullError(
-            f"path ({path}) cannot be written, the disk is full; free some space and "
-            f"run the same command again, nothing published is lost"
+            f"path ({path}) cannot be written, the disk is full; free some space, and "
+            "run the same command again; nothing published is lost"
         )
     if error.errno == errno.EROFS:
         return RunError(
             f"path ({path}) cannot be written, it is mounted read-only; mount it for "
-            f"writing or choose another folder"
+            "writing, or choose another folder"
         )
     if error.errno in _DENIED:
         return RunError(
             f"path ({path}) cannot be written, access is denied; change its "
-            f"permissions or choose another folder"
+            "permissions, or choose another folder"
         )
     return RunError(
-        f"path ({path}) cannot be written, {os_reason(error)}; "
-        f"check the folder and run the same command again"
+        f"path ({path}) cannot be written, {os_reason(error)}; check the folder, and "
+        "run the same command again"
     )
 
 
@@ -263,7 +263,7 @@ def check_writable(path: Path) -> None:
         tempfile.TemporaryFile(dir=folder).close()
     except UnicodeEncodeError:
         raise UsageError(
-            f"path ({folder}) must be UTF-8; rename its folder or choose another one"
+            f"path ({folder}) must be UTF-8; rename its folder, or choose another"
         ) from None
     except OSError as error:
         refused = first_error(path, error)

@@ -99,8 +99,8 @@ def newer_schema(path: Path, found: int, newest: int) -> UsageError:
         newest: The newest schema version that this code reads.
     """
     return UsageError(
-        f"schema ({found}) of {path} is newer than this tengen reads, which is "
-        f"{newest}; use the tengen that made it, or a later one"
+        f"schema ({found}) of {path} is newer than {newest}, the newest supported; "
+        "use the tengen that made it, or a later one"
     )
 
 
@@ -125,10 +125,10 @@ def reading_file(
     try:
         yield
     except OtherKindError as failure:
-        raise error(f"{what} ({path}) is of another kind, {failure}") from failure
+        raise error(f"{what} ({path}) is not supported, {failure}") from failure
     except (ValueError, EOFError, zlib.error, gzip.BadGzipFile) as failure:
         raise error(
-            f"{what} ({path}) is damaged or of another kind, {failure}; fetch it again"
+            f"{what} ({path}) is damaged or not supported, {failure}; download it again"
         ) from failure
     except OSError as failure:
         raise error(

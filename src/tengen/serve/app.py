@@ -107,11 +107,11 @@ class Guard:
         if not self._is_ours(_without_port(host)):
             return _refused(
                 421,
-                f"host ({host[:60]!a}) is no name of this server; start tengen serve "
-                f"with --name to give it one",
+                f"host ({host[:60]!a}) is not a name of this server; start tengen "
+                "serve with --name to add it",
             )
         if scope["method"] not in _METHODS:
-            return _refused(405, f"method ({scope['method'][:20]}) is not known here")
+            return _refused(405, f"method ({scope['method'][:20]}) is not supported")
         site = headers.get("sec-fetch-site", "none")
         origin = headers.get("origin")
         is_read = scope["method"] != "POST"
@@ -120,10 +120,10 @@ class Guard:
         if origin is not None and origin.partition("://")[2] != host:
             foreign = True
         if foreign:
-            return _refused(403, "page (of another site) may not ask here; open this")
+            return _refused(403, "page (of another site) is rejected; open this server")
         kind = headers.get("content-type", "").partition(";")[0].strip()
         if not is_read and kind != "application/json":
-            return _refused(415, f"content-type ({kind[:40]!a}) must be JSON's")
+            return _refused(415, f"content-type ({kind[:40]!a}) must be JSON; set it")
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length[:18]) > MAX_BODY_BYTES:
             return _refused(413, TOO_LONG)
@@ -154,8 +154,8 @@ class Guard:
             return None
         return _refused(
             401,
-            "token (none) is needed; open the address that tengen serve printed, which "
-            "ends with it",
+            "token (none) is required; open the address that tengen serve printed, "
+            "which contains it",
         )
 
     def _is_token(self, given: str) -> bool:

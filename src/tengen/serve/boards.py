@@ -51,10 +51,10 @@ def read_moves(game: Game, moves: Any) -> list[int]:
     """
     if not isinstance(moves, list) or len(moves) > game.max_plies:
         raise UsageError(
-            f"moves (of the page) must be at most {game.max_plies} actions; begin anew"
+            f"moves (of the page) must be at most {game.max_plies} actions; restart"
         )
     if any(type(move) is not int or not 0 <= move < 2**31 for move in moves):
-        raise UsageError("moves (of the page) must be action numbers; begin anew")
+        raise UsageError("moves (of the page) must be action numbers; start a new game")
     return list(moves)
 
 

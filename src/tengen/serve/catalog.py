@@ -64,7 +64,7 @@ class Catalog:
         if found is None:
             shown = run_id[:40]
             raise UsageError(
-                f"run ({shown!r}) is not served here; open / for those that are"
+                f"run ({shown!r}) is not served here; open / for the list of runs"
             )
         return found
 

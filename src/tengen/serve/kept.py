@@ -135,7 +135,7 @@ def sources(run: RunDirectory) -> list[Source]:
             title += f", part {num_left[generation]}"
         num_left[generation] -= 1
         if path.suffix == ".journal":
-            title += ", being played"
+            title += ", in progress"
         found.append(Source(name, "self-play", title, path))
     first = found[:_MAX_SOURCES]
     inside = set(in_folder((source.path for source in first), run.path))
@@ -154,7 +154,7 @@ def read_source(source: Source) -> tuple[KeptGame, ...]:
     except OSError as error:
         raise UsageError(f"games ({source.id}) are gone; choose others") from error
     if source.kind == "match" and state.st_size > _MAX_BYTES:
-        raise UsageError(f"games ({source.id}) are too many to show; choose others")
+        raise UsageError(f"games ({source.id}) are too large to show; choose others")
     return _read(source, state.st_mtime_ns, state.st_size)
 
 
@@ -243,7 +243,7 @@ def _lines(path: Path, players: tuple[str, str]) -> tuple[KeptGame, ...]:
         try:
             content = json.loads(line)
         except (ValueError, RecursionError):
-            raise UsageError(f"games ({path.name}) are no JSON; remove them") from None
+            raise UsageError(f"games ({path.name}) are not JSON; remove them") from None
         game = from_dict(PlayedGame, content, where=path.name)
         first = None
         if game.score_a is not None:

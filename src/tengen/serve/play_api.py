@@ -125,7 +125,7 @@ class PlayApi:
             type(simulations) is int and 1 <= simulations <= self._most,
             "simulations",
             simulations if type(simulations) is int else "of the page",
-            f"must be 1 to {self._most}; ask for fewer",
+            f"must be 1 to {self._most}; request fewer",
         )
 
         def find() -> tuple[int | None, Player, list[int], dict[str, Any]]:

@@ -59,12 +59,12 @@ class Players:
         known = run.models.numbers()
         if not known:
             raise UsageError(
-                f"run ({run.path}) has no model yet; come back when it has learned"
+                f"run ({run.path}) has no model yet; try again when it has learned"
             )
         found = known[-1] if number is None else number
         if found not in known:
             raise UsageError(
-                f"model ({found}) is not one of {known[0]} to {known[-1]}; choose one"
+                f"model ({found}) must be one of {known[0]} to {known[-1]}; choose one"
             )
         key = (str(run.path), found)
         return found, self._get(key, lambda: self._load(run, found))
@@ -120,8 +120,8 @@ class Players:
         if not isinstance(player, Player):
             player.close()
             raise UsageError(
-                f"run ({run.path}) acts in the environment {task}; there is nothing to "
-                f"play against"
+                f"run ({run.path}) acts in the environment {task}; choose a run of a "
+                "game"
             )
         return player
 

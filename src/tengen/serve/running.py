@@ -156,8 +156,8 @@ def bind(host: str, port: int) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as error:
         raise UsageError(
-            f"address ({host}:{port}) cannot be listened on, {os_reason(error)}; "
-            f"choose another --port or --host"
+            f"address ({host}:{port}) cannot be used, {os_reason(error)}; choose "
+            "another --port or --host"
         ) from error
     return OwnedSocket.of(listener)
 

@@ -98,7 +98,7 @@ class Watch:
         try:
             if self.run.is_new:
                 raise UsageError(
-                    f"run ({self.run.path}) is gone; open / for the others"
+                    f"run ({self.run.path}) is gone; open / for the list of runs"
                 )
             if self._view is None:
                 self._view = RunView(self.run)
@@ -220,7 +220,7 @@ class RunsApi:
             if path.name == name:
                 headers = {**UNPACKED, "Cache-Control": "no-cache"}
                 return FileResponse(path, 200, headers, _FILM_TYPES[path.suffix])
-        raise UsageError(f"film ({name[:40]!r}) is not of this run; choose another")
+        raise UsageError(f"film ({name[:40]!r}) is not in this run; choose another")
 
 
 def _news(value: Any) -> Any:
@@ -278,7 +278,7 @@ class GamesApi:
         for source in sources(self._run(request)):
             if source.id == name:
                 return source
-        raise UsageError(f"games ({name[:40]!r}) are not kept here; choose others")
+        raise UsageError(f"games ({name[:40]!r}) do not exist here; choose others")
 
     def _kept(self, request: Request) -> tuple[KeptGame, Game]:
         index = request.path_params["index"]
@@ -286,4 +286,4 @@ class GamesApi:
             if kept.index == index:
                 task = str(self._run(request).read_run()["config"].get("task"))
                 return kept, open_game(kept.variant or task)
-        raise UsageError(f"game ({index}) is not kept here; choose another")
+        raise UsageError(f"game ({index}) does not exist here; choose another")

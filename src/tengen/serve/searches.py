@@ -80,7 +80,7 @@ class Searches:
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
         if self._num_waiting >= self._limits.max_waiting:
-            raise Busy("searches (of others) are waiting; try again in some seconds")
+            raise Busy("searches (of others) are queued; try again in a few seconds")
         self._num_waiting += 1
         try:
             await self._running.acquire()

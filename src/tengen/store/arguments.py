@@ -30,15 +30,15 @@ def check_batch(config: TableConfig, num_samples: int, num_ahead: int) -> None:
     Raises:
         UsageError: A number is out of its range, or a batch would exceed the memory.
     """
-    check_range("num_samples", num_samples, 1, _MAX_SAMPLES, "take less at a time")
+    check_range("num_samples", num_samples, 1, _MAX_SAMPLES, "request fewer")
     check_range("num_ahead", num_ahead, 0, _MAX_AHEAD)
     memory_bytes = memory_limit_bytes()
     check(
         num_samples * config.item_bytes <= memory_bytes,
         "num_samples",
         num_samples,
-        f"must make a batch of less than this host's memory ({memory_bytes} bytes), "
-        f"with {config.item_bytes} bytes a sample; take less at a time",
+        f"must give a batch smaller than this host's memory ({memory_bytes} bytes), at "
+        f"{config.item_bytes} bytes per sample; request fewer",
     )
 
 

@@ -41,7 +41,7 @@ def find_table(tables: Mapping[str, T], name: str) -> T:
     Raises:
         UsageError: There is no table with this name.
     """
-    check(isinstance(name, str), "table", type(name).__name__, "must be text; name it")
+    check(isinstance(name, str), "table", type(name).__name__, "must be a str; name it")
     if name not in tables:
         raise UsageError(
             f"table ({name}) must be one of the store's; {did_you_mean(name, tables)}"

@@ -58,8 +58,8 @@ class RemoteBackend:
         except (LookupError, TypeError, ValueError) as error:
             self._client.close()
             raise UsageError(
-                f"store ({address}) does not list its tables; install the "
-                "same tengen there"
+                f"store ({address}) does not list its tables; install the same version "
+                "there"
             ) from error
 
     def tables(self) -> list[TableEntry]:

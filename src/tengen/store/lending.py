@@ -62,7 +62,7 @@ class Lending(Generic[K, T]):
         if not place.lock.acquire(timeout=-1 if timeout_s is None else timeout_s):
             raise StoreTimeout(
                 f"call {key} waited {timeout_s:g} s for another thread; raise "
-                "timeout_s, or give each thread a name of its own"
+                "timeout_s, or give each thread its own name"
             )
         try:
             if place.one is None:

@@ -88,8 +88,8 @@ class LocalBackend:
             raise UsageError(str(error)) from error
         if resumed.num_lost:
             self.differences.append(
-                f"{resumed.num_lost} items were being removed when the last checkpoint "
-                f"was made, and are not there now"
+                f"{resumed.num_lost} items are missing, because they were being "
+                "removed during the last checkpoint"
             )
         for number in changed:
             self._configure(number)
@@ -166,8 +166,8 @@ class LocalBackend:
         table = arguments.get("table")
         if not isinstance(table, int) or not 0 <= table < len(self._entries):
             raise UsageError(
-                f"table ({table}) must be 0 to {len(self._entries) - 1}; ask for the "
-                f"tables"
+                f"table ({table}) must be 0 to {len(self._entries) - 1}; request the "
+                "list of tables"
             )
         try:
             return commands[name](**arguments)
@@ -189,7 +189,7 @@ class LocalBackend:
             self.core.close()
         except _core.CoreError as error:
             raise RunError(
-                f"store (closed) has kept nothing since its last checkpoint: {error}"
+                f"store (closed) has saved nothing since its last checkpoint: {error}"
             ) from error
 
     def _check_process(self) -> None:
@@ -198,7 +198,7 @@ class LocalBackend:
             self._process == os.getpid(),
             "store",
             f"of process {self._process}",
-            "must be used in the process that made it; connect to it in the forked one",
+            "must be used in the process that made it; connect to it from others",
         )
 
     def _begin_checkpoint(self) -> int:
@@ -222,8 +222,7 @@ class LocalBackend:
             self.config.is_durable,
             "durability",
             "none",
-            "must be checkpoint, async or sync; make the store with it, and with a "
-            "disk",
+            "must be checkpoint, async or sync; create the store with it and a disk",
         )
 
     def _replicas(self) -> list[dict[str, Any]]:
@@ -262,7 +261,7 @@ class LocalBackend:
             max_items is not None or max_bytes is not None,
             "capacity",
             None,
-            "must be max_items or max_bytes; give the one to change",
+            "must be max_items or max_bytes; set at least one",
         )
         config = self._entries[table].config
         config.check_capacity(max_items, max_bytes)

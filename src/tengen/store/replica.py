@@ -130,7 +130,7 @@ class Replica(Closable):
         while not self._ending.is_set():
             try:
                 self._follow()
-                trouble = "store (gone) has ended the replica's session; start it again"
+                trouble = "store (gone) has ended the replica's session; restart it"
             except (RunError, _core.CoreError) as error:
                 # Temporary failures: the store does not respond, or a disk is full.
                 trouble = str(error)
@@ -167,8 +167,8 @@ class Replica(Closable):
         own = read_config(self._folder)
         if not is_empty and own.get("id") != made_with.get("id"):
             raise UsageError(
-                f"folder ({self._folder}) must be new, or this store's, and has a "
-                "checkpoint of another store; choose another folder"
+                f"folder ({self._folder}) must be new or belong to this store, and has "
+                "a checkpoint of another store; choose another folder"
             )
         wanted = {**made_with, "disk_directory": str(self._folder)}
         if own != wanted:

@@ -90,8 +90,8 @@ class Sampler(Closable):
     def _open(self) -> _core.ReplaySampler:
         if self._core is None:
             raise UsageError(
-                f"sampler ({self._config.name}, closed) must be open, because its "
-                "batches were given back; open another"
+                f"sampler ({self._config.name}, closed) has returned its batches; open "
+                "another"
             )
         return self._core
 
@@ -101,7 +101,7 @@ class Sampler(Closable):
             lease in self._lent,
             "lease",
             lease,
-            "must be one that is not acknowledged; acknowledge each batch once",
+            "is unknown or already acknowledged; acknowledge each batch once",
         )
 
     def _ack(self, lease: int, priorities: NDArray[np.float64] | None) -> None:

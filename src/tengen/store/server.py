@@ -130,8 +130,8 @@ class HostServer(_StoreServer):
                 raise UsageError(str(error)) from error
             if isinstance(error, OSError):
                 raise UsageError(
-                    f"directory ({config.directory}) cannot have a store: "
-                    f"{os_reason(error)}; free room there, or choose another"
+                    f"directory ({config.directory}) cannot be used for a store: "
+                    f"{os_reason(error)}; free space there, or choose another"
                 ) from error
             raise
 
@@ -198,8 +198,8 @@ class NetServer(_StoreServer):
         config = self._backend.config
         if config.disk_directory is None or not config.is_durable:
             raise UsageError(
-                "durability (none) must be checkpoint, async or sync for a "
-                "replica; make the store with it, and with a disk"
+                "durability (none) must be checkpoint, async or sync for a replica; "
+                "create the store with it and a disk"
             )
         self._core.open_replica(connection.fileno(), str(message["name"]))
         return read_config(Path(config.disk_directory))
@@ -224,8 +224,8 @@ def _known(message: Message, name: str, known: Collection[int]) -> int:
     number: int = message[name]
     if number not in known:
         raise UsageError(
-            f"{message['ask']} ({number}) must be the number of a table; ask "
-            "for the tables"
+            f"{message['ask']} ({number}) must be the number of a table; request the "
+            "list of tables"
         )
     return number
 

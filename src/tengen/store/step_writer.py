@@ -41,7 +41,7 @@ def open_writer(
         timeout_s: Maximum wait for the store in seconds; None: the default timeout.
     """
     entry = find_table(entries, table)
-    check(isinstance(name, str) and bool(name), "name", name, "must be text; name it")
+    check(isinstance(name, str) and bool(name), "name", name, "must be a str; set it")
     shared = {other: one for other, one in entries.items() if one.pool == entry.pool}
     if max_item_steps is None:
         max_item_steps = max(one.config.num_steps for one in shared.values())
@@ -115,7 +115,7 @@ class StepWriter:
             raise refused(error) from error
         except TypeError as error:
             raise UsageError(
-                f"columns ({type(columns).__name__}) must be a dict; name its arrays"
+                f"columns ({type(columns).__name__}) must be a dict of arrays; pass one"
             ) from error
         if count is not None:
             return count
@@ -246,7 +246,7 @@ class StepWriter:
 
     def _open(self) -> _core.ReplayWriter:
         if self._core is None:
-            raise UsageError("writer (closed) must be open; open another")
+            raise UsageError("writer (closed) cannot be used; open another")
         return self._core
 
     def _wait_for(
@@ -259,7 +259,7 @@ class StepWriter:
         entry = self._tables.get(table) if isinstance(table, str) else None
         if entry is None:
             raise UsageError(
-                f"table ({table}) must have this writer's columns; it may write to "
+                f"table ({table}) must have this writer's columns; use "
                 f"{', '.join(self._tables)}"
             )
         if whole("num_steps", num_steps) < entry.config.num_steps:
@@ -272,4 +272,4 @@ class StepWriter:
 
 def _no_numbers(*given: object) -> UsageError:
     values = ", ".join(repr(one) for one in given)
-    return UsageError(f"item ({values}) must have numbers, 0 or more; correct them")
+    return UsageError(f"item ({values}) must have numbers of at least 0; correct them")

@@ -136,7 +136,7 @@ class Store(Closable):
             isinstance(address, str | os.PathLike),
             "address",
             repr(address),
-            "must be a store's folder or tcp://HOST:PORT; connect to each store",
+            "must be one store's folder or tcp://HOST:PORT; pass one at a time",
         )
         store = cls.__new__(cls)
         store._servers = []
@@ -271,7 +271,7 @@ class Store(Closable):
             if is_made:
                 return
             if left_s == 0.0:
-                raise StoreTimeout(f"checkpoint was not made within {timeout_s:g} s")
+                raise StoreTimeout(f"checkpoint was not done within {timeout_s:g} s")
             if is_made is None:
                 # The store was restarted, so its checkpoint numbers start again.
                 number = self._backend.command("begin_checkpoint", {}, answer_s)

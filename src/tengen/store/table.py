@@ -80,8 +80,8 @@ class Table:
             num_steps = self.config.num_steps
             if num_new % num_steps:
                 raise UsageError(
-                    f"columns ({num_new} steps) must be items of {num_steps} steps "
-                    f"each; send whole items"
+                    f"columns ({num_new} steps) must be a multiple of {num_steps} "
+                    "steps, one item each; send complete items"
                 )
             sender.insert_each(
                 self.config.name,

@@ -50,7 +50,7 @@ def timeout_of(value: Any) -> float | None:
         return None
     is_number = isinstance(value, int | float) and not math.isnan(value)
     check(
-        is_number, "timeout_s", value, "must be a number of seconds, or None; give one"
+        is_number, "timeout_s", value, "must be a number of seconds or None; pass one"
     )
     # A negative timeout is treated as 0, which means no wait.
     return None if value == math.inf else max(0.0, float(value))

@@ -141,7 +141,7 @@ class Client:
                 answer = read_line(connection, until, _MAX_ANSWER_BYTES)
                 if answer is None:
                     raise NoAnswer(
-                        f"{self._dialect.name} ({self.name}) ended; start it again"
+                        f"{self._dialect.name} ({self.name}) has ended; restart it"
                     )
                 connection.settimeout(None)
                 return connection, answer_of(answer)
@@ -158,8 +158,8 @@ class Client:
         """Raises UsageError if the client is closed."""
         if self._is_closed:
             raise UsageError(
-                f"{self._dialect.name} ({self.name}, closed) must be open; connect "
-                f"again"
+                f"{self._dialect.name} ({self.name}, closed) cannot be used; connect "
+                "again"
             )
 
     def close(self) -> None:
@@ -179,8 +179,8 @@ class Client:
                 connection = self._tls(connection, until)
             elif self._token is not None and not _is_safe(connection):
                 raise UsageError(
-                    f"address ({self._address}) must be of this host for a token to go "
-                    f"without encryption; pass ca_file or fingerprint"
+                    f"address ({self._address}) must be on this host to send a token "
+                    "without encryption; pass ca_file or fingerprint"
                 )
             connection.settimeout(max(0.001, until - time.monotonic()))
             # A server that rejects the client sends an error, which open_now reads.

@@ -109,7 +109,7 @@ def check_own_folder(name: str, folder: Path) -> None:
     if stat.S_ISLNK(status.st_mode):
         found = "a link"
     elif not stat.S_ISDIR(status.st_mode):
-        found = "no folder"
+        found = "not a folder"
     elif status.st_uid != os.geteuid():
         found = f"of user {status.st_uid}"
     elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -117,8 +117,8 @@ def check_own_folder(name: str, folder: Path) -> None:
     else:
         return
     raise UsageError(
-        f"{name} ({folder}, {found}) must be a folder of user {os.geteuid()} that "
-        f"nobody else can write; remove it, or choose another"
+        f"{name} ({folder}, {found}) must be a folder of user {os.geteuid()} that only "
+        "this user can write; remove it, or choose another"
     )
 
 
@@ -146,8 +146,8 @@ class FolderLock:
         while (descriptor := self._lock(service, name, directory, own)) is None:
             if time.monotonic() >= until:
                 raise UsageError(
-                    f"{name} ({directory}) is a running {service}'s; connect to it, or "
-                    f"choose another"
+                    f"{name} ({directory}) is in use by a running {service}; connect to it, or "
+                    "choose another"
                 )
             time.sleep(_RETRY_S)
         _claimed.add(self._path)
@@ -165,8 +165,8 @@ class FolderLock:
             names = [path.name for path in self._path.iterdir()]
             if not all(one.startswith((*own, LOCK_NAME)) for one in names):
                 raise UsageError(
-                    f"{name} ({directory}) must be new, or {_a(service)}'s; choose "
-                    f"another"
+                    f"{name} ({directory}) must be new, or that of {_a(service)}; "
+                    "choose another"
                 )
             is_free = self._path not in _claimed
             return _locked(self._path / LOCK_NAME) if is_free else None

@@ -60,7 +60,7 @@ def answer_of(message: Mapping[str, Any]) -> Any:
         raise error(" ".join(str(message["error"]).split()))
     if "answer" not in message:
         raise UsageError(
-            "message (no answer) must be one; install the same tengen on both sides"
+            "message (no answer) must have an answer; install one version on both sides"
         )
     return message["answer"]
 
@@ -113,13 +113,13 @@ def read_line(
             break
         if num_bytes > max_bytes:
             raise UsageError(
-                f"message ({num_bytes} bytes) must be at most {max_bytes}; "
-                f"send less at a time"
+                f"message ({num_bytes} bytes) must be at most {max_bytes}; send less "
+                "at once"
             )
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
-        raise UsageError("message (no JSON object) must be one; connect by tengen")
+        raise UsageError("message (no JSON object) is invalid; connect with tengen")
     return message

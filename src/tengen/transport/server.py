@@ -165,7 +165,7 @@ class Server:
         except Exception as error:
             # Report unexpected errors too, so that the client does not wait.
             wrong = UsageError(
-                f"message ({kind}) is refused: {error!r}; send what it needs"
+                f"message ({kind}) is malformed: {error!r}; use one version"
             )
             _try_send(connection, wrong)
 
@@ -179,7 +179,7 @@ class Server:
             except OSError as error:
                 raise RunError(
                     f"session (of this client) cannot be opened: {os_reason(error)}; "
-                    f"close others, or raise the server's ulimit -n"
+                    "close other sessions, or raise the server's ulimit -n"
                 ) from error
         send_line(connection, {"answer": answer})
         connection.close()
@@ -193,8 +193,8 @@ class Server:
             most = self._limits.max_sessions
             if kind != RESUME and num_sessions >= most:
                 raise RunError(
-                    f"session (beside {num_sessions}) must be one of at most "
-                    f"{most}; close others, or use more servers"
+                    f"session (beside {num_sessions}) is above the server's limit, "
+                    f"{most}; close other sessions, or start another server"
                 )
             self._num_opening += 1
         try:
@@ -216,14 +216,12 @@ class Server:
 
     def _full(self, what: str, most: int) -> ServiceFull:
         return ServiceFull(
-            f"{self._name} (full) serves at most {most} {what} at once, and of one "
-            f"host three quarters of them; try again"
+            f"{self._name} (full) serves at most {most} {what} at once, three quarters "
+            "of them from one host; close some, or try again later"
         )
 
     def _closing(self) -> RunError:
-        return RunError(
-            f"{self._name} (closing) serves nobody any more; start it again"
-        )
+        return RunError(f"{self._name} (closing) accepts no more requests; restart it")
 
 
 def _check_descriptors(connection: socket.socket, service: str) -> None:
@@ -234,13 +232,13 @@ def _check_descriptors(connection: socket.socket, service: str) -> None:
         lowest = copy.fileno()
     if most != resource.RLIM_INFINITY and lowest >= most * _SESSIONS_SHARE:
         raise RunError(
-            f"session (descriptor {lowest} of {most}) must leave some of the "
-            f"{service}'s process; close other sessions, or raise its ulimit -n"
+            f"session (descriptor {lowest} of {most}) must not take the {service}'s "
+            f"last ones; close other sessions, or raise its ulimit -n"
         )
 
 
 def _unknown(kind: object) -> UsageError:
-    return UsageError(f"ask ({kind}) must be known; install the same tengen")
+    return UsageError(f"ask ({kind}) is not known; install one version on both sides")
 
 
 def _no_thread(service: str) -> ServiceFull:
@@ -252,15 +250,15 @@ def _no_thread(service: str) -> ServiceFull:
 
 def _short(service: str) -> RunError:
     return RunError(
-        f"memory (of the {service}'s process) is used up; ask for less at once, close "
-        f"other clients, or raise its ulimit -v"
+        f"memory (of the {service}'s process) is used up; request less at once, close "
+        "other clients, or raise its ulimit -v"
     )
 
 
 def _late(what: str, limit_s: float) -> RunError:
     return RunError(
-        f"{what} (not whole) must come within {limit_s:g} s; connect again, and ask at "
-        f"once"
+        f"{what} (incomplete) must arrive within {limit_s:g} s; connect again, and "
+        "send it at once"
     )
 
 

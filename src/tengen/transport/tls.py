@@ -47,8 +47,8 @@ def fingerprint_of(certificate_file: Path) -> str:
         )
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"certificate_file ({certificate_file}) cannot be used, {error}; name a "
-            f"PEM file"
+            f"certificate_file ({certificate_file}) cannot be used, {error}; give a "
+            "PEM file"
         ) from error
     return hashlib.sha256(certificate).hexdigest()
 
@@ -70,7 +70,7 @@ def server_tls(service: str, certificate_file: Path, key_file: Path) -> Tls:
     except (OSError, ssl.SSLError) as error:
         raise UsageError(
             f"certificate_file ({certificate_file}) and its key cannot be used: "
-            f"{os_reason(error)}; name PEM files that belong together"
+            f"{os_reason(error)}; give matching PEM files"
         ) from error
 
     def wrap(connection: socket.socket, until: float) -> socket.socket:
@@ -78,7 +78,7 @@ def server_tls(service: str, certificate_file: Path, key_file: Path) -> Tls:
         first = connection.recv(1, socket.MSG_PEEK)
         if first and first[0] != _TLS_HANDSHAKE:
             raise UsageError(
-                "connection (not encrypted) must be by TLS; pass ca_file or fingerprint"
+                "connection (not encrypted) must use TLS; pass ca_file or fingerprint"
             )
         tls = _shake_hands(context, connection, until, server_side=True)
         return _pump(tls, service)
@@ -102,7 +102,7 @@ def client_tls(
     """
     if (ca_file is None) == (fingerprint is None):
         raise UsageError(
-            "ca_file and fingerprint (both) must be one of them; leave the other out"
+            "ca_file and fingerprint (both) exclude each other; leave one out"
         )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     pinned = b""
@@ -111,8 +111,8 @@ def client_tls(
             pinned = bytes.fromhex(fingerprint.replace(":", ""))
         if len(pinned) != hashlib.sha256().digest_size:
             raise UsageError(
-                f"fingerprint ({fingerprint}) must be the SHA-256 of the certificate "
-                f"in hex; ask the {service}'s owner for it"
+                f"fingerprint ({fingerprint}) must be the certificate's SHA-256 in "
+                f"hex; ask the {service}'s owner for it"
             )
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -121,8 +121,8 @@ def client_tls(
             context.load_verify_locations(ca_file)
         except (OSError, ssl.SSLError) as error:
             raise UsageError(
-                f"ca_file ({ca_file}) cannot be used: {os_reason(error)}; name a PEM "
-                f"file"
+                f"ca_file ({ca_file}) cannot be used: {os_reason(error)}; give a PEM "
+                "file"
             ) from error
 
     def wrap(connection: socket.socket, until: float) -> socket.socket:
@@ -131,15 +131,15 @@ def client_tls(
         except ssl.SSLError as error:
             raise RunError(
                 f"{service} ({host}) is not trusted: {error.reason or error}; check "
-                f"ca_file or fingerprint, and that the {service} has a certificate"
+                f"ca_file or fingerprint, and that the {service} uses TLS"
             ) from error
         if fingerprint is not None:
             found = hashlib.sha256(tls.getpeercert(binary_form=True) or b"").digest()
             if not hmac.compare_digest(found, pinned):
                 tls.close()
                 raise RunError(
-                    f"{service} ({host}) has the fingerprint {found.hex()}; check that "
-                    f"it is yours"
+                    f"{service} ({host}) has another fingerprint, {found.hex()}; check "
+                    f"that the {service} is the right one"
                 )
         return _pump(tls, service)
 

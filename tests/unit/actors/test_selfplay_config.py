@@ -127,7 +127,7 @@ def test_what_the_policy_does_not_read_is_refused(policy):
             value = 1
         line = refusal_of({"search": search, field.name: value})
         if line:
-            told = f"{field.name} ({value}) must stay {field.default} where search.pol"
+            told = f"{field.name} ({value}) must be {field.default} with search.pol"
             assert line.startswith(told)
             refused.add(field.name)
     of_minigo = {

@@ -173,7 +173,7 @@ def test_which_actions_it_takes():
     assert Sac.refusal_of(NUMBERS) == ""
     assert Sac.refusal_of(CHOICE) == ""
     several = ActionSpec(shape=(2,), num_choices=(2, 2))
-    assert "several choices" in Sac.refusal_of(several)
+    assert "it needs a single action, or a Box" in Sac.refusal_of(several)
     endless = ActionSpec(shape=(1,), low=(-math.inf,), high=(math.inf,))
     assert "bounds" in Sac.refusal_of(endless)
     most = float(np.finfo(np.float32).max)

@@ -41,7 +41,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
         ("selfplay --device-rows -1", "device_rows (-1) must be 0 to 65536; "),
         ("learner --batch 0", ": batch (0) must be 1 to 65536"),
         ("learner --batch 8 --shards 9", ": shards (9) must be 1 to 8"),
-        ("learner --device auto", ": device (auto) must be named; "),
+        ("learner --device auto", ": device (auto) must be a device, "),
         ("learner --device gpu", ": device (gpu) must be cpu or GPUs; "),
         ("learner --net minigo:2x8 --auxiliary", "(minigo:2x8) has no auxiliary"),
         ("inference --seconds nan", ": seconds (nan) must be above 0 and at most"),
@@ -66,7 +66,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
             "store --paced --workload r2d2 --memory-gb 0.01 --seconds 1",
             "must hold chunks of 10485824 bytes; raise it",
         ),
-        ("store --selection --workload chess", "workload (chess) must be known; "),
+        ("store --selection --workload chess", "workload (chess) is not known; "),
         ("store --selection --seconds 0", "seconds (0.0) must be 0.1 to 86400; "),
         ("fast", "invalid choice: 'fast'"),
         ("selfplay --nets x", ': option (--nets) is not known; did you mean "--net"?'),
@@ -78,7 +78,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
         ),
         (
             "search more",
-            ": argument (more) is one too many; try tengen bench search -h",
+            ": argument (more) is unexpected; see tengen bench search -h",
         ),
     ],
 )
@@ -97,7 +97,7 @@ def test_a_game_in_python_is_measured_as_one_process_plays_it(capsys, monkeypatc
     words = ["bench", "selfplay", "--net", "2x8", "--game", "own_game:Hex"]
     assert cli.main(words) == 2
     err = capsys.readouterr().err
-    assert ": game (own_game:Hex) must be native on 2 cores, " in err
+    assert ": game (own_game:Hex) must be a built-in game for 2 cores, " in err
     assert "; use --cores 1, " in err
     assert err.count("\n") == 1
     work = "--cores 1 --simulations 2 --slots 2 --rounds 1 --round-s 0.1 --json"

@@ -111,7 +111,8 @@ def test_a_pass_waits_for_enough_games_of_the_newest_model(played):
     window.refresh()
     assert window.available() == 0
     assert window.lacks(B) == (
-        "games of generation 0 (5) must be at least store.min_games (6); play more"
+        "games of generation 0 (5) must be at least store.min_games (6); play more "
+        "games"
     )
     with refused(RunError, "num_samples (8)"):
         window.sample(B)
@@ -125,7 +126,7 @@ def test_a_pass_waits_for_enough_games_of_the_newest_model(played):
     assert len(keys) == size // B * B
     check_pass(keys, games)
     assert (
-        window.lacks(B) == "generation (0) is learned from; play with the newer model"
+        window.lacks(B) == "generation (0) was learned already; play with a newer model"
     )
 
 

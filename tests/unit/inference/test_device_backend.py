@@ -160,7 +160,7 @@ def test_lanes_are_halved_until_they_fit_and_it_is_said_once(model, planes, let_
     policy, _ = ask(lanes[0], PACKED, planes[:16])
     np.testing.assert_allclose(policy, torch_answers(model, planes)[0][:16], atol=2e-5)
     assert first.notes == [
-        "inference.device_rows (64) do not fit the memory; batches have 16 rows at most"
+        "inference.device_rows (64) exceeds the memory; batches have at most 16 rows"
     ]
     # The next model begins with what fits.
     device = TryingDevice()

@@ -33,8 +33,8 @@ def test_a_gpu_named_twice_is_refused():
 @pytest.mark.parametrize(
     ("num_gpus", "message"),
     [
-        (0, "devices (cuda:0) is not here, torch sees no GPU; use --devices cpu"),
-        (1, "devices (cuda:1) is not here, torch sees cuda:0 to cuda:0; use one"),
+        (0, "devices (cuda:0) does not exist, torch sees no GPU; use --devices cpu"),
+        (1, "devices (cuda:1) does not exist, torch sees cuda:0 to cuda:0; use one"),
     ],
 )
 def test_an_absent_gpu_is_refused(give_gpus, num_gpus, message):

@@ -265,7 +265,7 @@ def test_one_that_nobody_started_says_who_does(run: RunDirectory) -> None:
         timeout=900,
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert "processes of a run are started by tengen train" in done.stderr
+    assert "start processes of a run with tengen train" in done.stderr
 
 
 def test_a_connection_that_is_lost_is_the_end_of_the_process(start: Start) -> None:

@@ -147,7 +147,7 @@ def test_processes_share_a_match_and_end_when_nothing_is_left(
         ((until_stopped, fails), "model (000001) is damaged"),
         (
             (without_room, without_room),
-            "role (eval-0, eval-1) has had no room in the cluster for ",
+            "role (eval-0, eval-1) has waited ",
         ),
     ],
 )

@@ -51,8 +51,8 @@ def run(tmp_path):
         (
             KeyError("k"),
             1,
-            "role (learn) failed by a bug, KeyError 'k'; report it with the traceback "
-            "in the run's logs",
+            "role (learn) failed because of a bug, KeyError 'k'; report it with the "
+            "traceback in the run's logs",
         ),
     ],
 )

@@ -255,7 +255,7 @@ def test_a_host_that_is_lost_is_not_waited_for(make_leader, count):
     assert time.monotonic() - left_s[0] < 10
     assert leader.team.size == count
     assert leader.team.num_lost == 1
-    assert any(f"learner {count} is gone" in line for line in leader.said)
+    assert any(f"learner {count} has ended" in line for line in leader.said)
     leader.team.check_same()
     leader.team.close()
     # Nor does it wait for the leader, nor do the others for it.
@@ -306,7 +306,7 @@ def test_minibatches_before_the_one_that_is_lost_count(make_leader, monkeypatch)
     assert learner.num_samples == BATCH - 7  # so many are too old
     after = learner.net.parameters()
     assert any((a != b).any() for a, b in zip(before, after, strict=True))
-    assert "after 5 minibatches of its batch, which count" in leader.said[-1]
+    assert "after 5 minibatches of its batch, which are kept" in leader.said[-1]
     # The other one has the same from the next group on.
     leader.settle(2)
     leader.team.check_same()
@@ -343,8 +343,8 @@ def test_one_that_cannot_reach_the_group_is_asked_ever_more_seldom(
     assert tried_s[1] - tried_s[0] >= 0.5
     assert tried_s[2] - tried_s[1] >= 1.0
     assert leader.said[:2] == [
-        f"learner 1 did not meet the others, and is asked again in {pause} s: "
-        "learner 1 says: connection refused"
+        f"learner 1 did not connect to the others, and is retried in {pause} s: "
+        "learner 1 reports: connection refused"
         for pause in ("0.5", "1")
     ]
     assert leader.team.size == 1

@@ -100,19 +100,19 @@ def test_examples_become_a_file_a_generation(tmp_path, capsys):
         (["--checkpoint", f"{PREFIX}.index", "--out", "x"], 2, ".index.index is no"),
         (["--graph", "none.pb", "--out", "x"], 2, "graph (none.pb) must name a file"),
         (["--graph", GOLDEN, "--out", "x"], 2, "must name a file; check the path"),
-        (["--graph", GRAPH, "--out", GRAPH / "x"], 2, "frozen.pb is none; choose"),
+        (["--graph", GRAPH, "--out", GRAPH / "x"], 2, "frozen.pb is not one; choose"),
         (
             ["--examples", GOLDEN / "selfplay", "--out", GRAPH],
             2,
-            "must be a folder, and",
+            "must be in a folder, and",
         ),
-        (["--graph", __file__, "--out", "x"], 2, "is damaged or of another kind"),
+        (["--graph", __file__, "--out", "x"], 2, "is damaged or not supported"),
         (["--examples", "none", "--out", "x"], 2, "examples (none) must be a folder"),
         (
             ["--examples", GOLDEN / "nhwc", "--out", "x"],
             1,
-            "is of another kind, whose turn it is differs over the board; give "
-            "--layout nhwc",
+            "is not supported, the side to move differs between points; try --layout "
+            "nhwc",
         ),
     ],
 )

@@ -188,8 +188,8 @@ def test_the_command_says_what_the_log_tells(run, capsys):
     ("damage", "status", "words"),
     [
         (aborted, "aborted", "closed division, no model passed"),
-        (unfinished, "unfinished", "open division, models are to be evaluated"),
-        (given_more, "unfinished", "open division, models are to be evaluated"),
+        (unfinished, "unfinished", "open division, not all models have been evaluated"),
+        (given_more, "unfinished", "open division, not all models have been evaluated"),
     ],
 )
 def test_the_command_says_what_is_not_there(

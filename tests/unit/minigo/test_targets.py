@@ -217,10 +217,10 @@ def test_a_damaged_record_is_named(files):
 
 def test_opponents_are_refused_before_anything_starts(tmp_path):
     words = {
-        "nothing-there": "neither a run directory",
+        "nothing-there": "must be a run directory",
         "gtp:no-such-program --level 3": "needs the program no-such-program",
         "mcts:0": "playouts",
-        'gtp:"unclosed': "must be a command line",
+        'gtp:"unclosed': "must be a valid command line",
     }
     for word, why in words.items():
         with refused(UsageError, why):
@@ -262,8 +262,8 @@ def test_a_program_is_started_before_anything_starts():
     config = TargetConfig(opponent=engine)
     assert checked_opponent(config, "go/7") == config
     for word, why in {
-        "gtp:cat": '"protocol_version" by protocol_version, which is no GTP',
-        "gtp:false": 'ended when it was asked "protocol_version"',
+        "gtp:cat": '"protocol_version" with protocol_version, which is not GTP',
+        "gtp:false": 'exited on "protocol_version"',
         f"{engine} version": "must speak GTP 2, not 3",
         f"{engine} commands": "must know genmove",
     }.items():

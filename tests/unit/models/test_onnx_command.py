@@ -138,5 +138,5 @@ def test_a_network_with_a_memory_is_refused(tmp_path, capsys):
     run, _ = publish(tmp_path / "run", "CartPole-v1", net, CARTPOLE)
     file = tmp_path / "net.onnx"
     assert main(["data", "export-onnx", str(run), str(file)]) == 2
-    assert "keeps state from step to step" in capsys.readouterr().err
+    assert "is recurrent" in capsys.readouterr().err
     assert not file.exists()

@@ -232,8 +232,8 @@ def test_openvino_computes_it_at_any_number_of_rows():
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"num_planes": 20}, "20 with actions of layout cells_and_pass"),
-        ({"policy_layout": "cells", "num_actions": 25}, "14 with actions of layout"),
+        ({"num_planes": 20}, "20 with policy_layout cells_and_pass"),
+        ({"policy_layout": "cells", "num_actions": 25}, "14 with policy_layout"),
     ],
 )
 def test_other_planes_are_refused(change, told):

@@ -80,9 +80,9 @@ def test_each_role_tells_what_it_does(run, capsys):
         capsys.readouterr()
         assert main(["status", str(run.path)]) == 0
         text = capsys.readouterr().out
-        assert "running, 3 roles by themselves" in text
+        assert "running, 3 standalone roles" in text
         assert f"{HERE}, selfplay-3: self-play, 7 games (0 s ago)" in text
-        assert "each row was used 4.0 times of 4: learner too slow" in text
+        assert "each row was used 4.0 times (limit 4): learner too slow" in text
     # Nobody holds a lock: whatever they said, they are gone.
     assert set(states(run).values()) == {
         f"not running; start tengen {name} {run.path}"
@@ -110,7 +110,7 @@ def test_each_of_several_servers_tells_what_it_does(run):
     with run.lock("inference-2"):
         rows = {one["writer"]: one for one in read_status(run)["roles"]}
     assert {name: one["state"] for name, one in rows.items()} == {
-        "server 2": "answers 1,200 rows/s of 4 groups, 7.5 in a batch, on model 5",
+        "server 2": "evaluates 1,200 rows/s for 4 groups, 7.5 per batch, with model 5",
         "server 0": f"{missing} 0",
         "server 1": f"{missing} 1",
     }
@@ -197,13 +197,13 @@ def begin(at_s):
     [
         # 10 s of the last 100.
         ([turn(-90, 10)], "10%", "self-play too slow; start another tengen selfplay"),
-        ([turn(-60, 40), turn(0, 30)], "70%", "self-play and learner go together"),
+        ([turn(-60, 40), turn(0, 30)], "70%", "self-play and learner keep pace"),
         ([turn(-50, 50), turn(0, 48)], "98%", "learner too slow; lower --set store."),
         # The start of a process is not waiting, nor is a turn without steps learning.
-        ([begin(-500), turn(-60, 40), turn(0, 30)], "70%", "go together"),
+        ([begin(-500), turn(-60, 40), turn(0, 30)], "70%", "keep pace"),
         ([turn(-400, 1, num_steps=0), turn(0, 10)], "100%", "learner too slow"),
         # Half of this turn is older than what is looked at.
-        ([turn(-900, 9), turn(-300, 600)], "50%", "go together"),
+        ([turn(-900, 9), turn(-300, 600)], "50%", "keep pace"),
         # A turn of an hour that is not over yet.
         ([turn(-3600, 60), {"kind": "busy", "time_s": NOW_S}], "100%", "learner too"),
     ],
@@ -211,7 +211,8 @@ def begin(at_s):
 def test_the_share_of_learning_decides(events, share, words):
     text = ratio(told(events), CONFIG, NOW_S, PLAYED)
     assert text.startswith(
-        f"the learner is busy {share} of the time, each row was used 3.0 times of 4: "
+        f"the learner is busy {share} of the time, each row was used 3.0 times "
+        "(limit 4): "
     )
     assert words in text
 
@@ -224,7 +225,7 @@ def test_before_the_first_steps_there_is_no_verdict():
 @pytest.mark.parametrize(
     ("suppliers", "words"),
     [
-        ({"selfplay": None}, "nothing comes without selfplay; start tengen selfplay"),
+        ({"selfplay": None}, "nothing arrives without selfplay; start tengen selfplay"),
         ({"selfplay": 1.0, "shuffle": None}, "without shuffle; start tengen shuffle"),
         ({"selfplay": 1.0, "shuffle": 0.9}, "shuffle too slow; give tengen shuffle"),
         ({"selfplay": 1.0, "shuffle": 0.8}, "self-play too slow; start another"),
@@ -240,8 +241,8 @@ def test_a_learner_that_waits_blames_who_keeps_it_waiting(suppliers, words):
 @pytest.mark.parametrize(
     ("turn_s", "words"),
     [
-        (10, "actors too slow; make a run with more --actors"),
-        (70, "actors and learner go together"),
+        (10, "actors too slow; start a new run with more --actors"),
+        (70, "actors and learner keep pace"),
         (98, "learner too slow; give tengen learn more --threads"),
     ],
 )

@@ -182,10 +182,10 @@ def test_a_run_keeps_a_copy_of_its_book(book_file, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "error"),
     [
-        (["agent.actor.book_share=0.5"], "agent.actor.book_share (0.5) needs a book;"),
-        (["agent.rating.book=true"], "agent.rating.book (True) needs a book;"),
+        (["agent.actor.book_share=0.5"], "agent.actor.book_share (0.5) needs an open"),
+        (["agent.rating.book=true"], "agent.rating.book (True) needs an opening book;"),
         (["agent.gate.kind=sprt", "agent.gate.book=true"], "agent.gate.book (True)"),
-        (["agent.book=/absent"], "agent.book (/absent) must be for something;"),
+        (["agent.book=/absent"], "agent.book (/absent) is not used;"),
         (["agent.book=/absent", "agent.actor.book_share=1"], "cannot be read"),
     ],
 )

@@ -82,7 +82,7 @@ def test_actions_are_chosen_as_the_options_say(tmp_path, publish_agent, evaluate
     assert usual["acting"] == "greedy"
     assert played("--act", "epsilon", "--epsilon", 0)["returns"] == usual["returns"]
     random = played("--act", "epsilon", "--epsilon", 1)
-    assert random["acting"] == "greedy but for epsilon 1"
+    assert random["acting"] == "greedy, except for epsilon 1"
     assert random["returns"] != usual["returns"]
     run = publish_agent(tmp_path / "policy", task, "ppo")
     assert played()["acting"] == "greedy"
@@ -92,7 +92,7 @@ def test_actions_are_chosen_as_the_options_say(tmp_path, publish_agent, evaluate
 
 
 @pytest.mark.parametrize(
-    ("kind", "usual"), [("dqn", "greedy but for epsilon 0.001"), ("ppo", "sampled")]
+    ("kind", "usual"), [("dqn", "greedy, except for epsilon 0.001"), ("ppo", "sampled")]
 )
 def test_a_protocol_of_atari_says_how_actions_are_chosen(
     tmp_path, publish_agent, evaluate, capsys, kind, usual

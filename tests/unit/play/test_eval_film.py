@@ -78,8 +78,8 @@ def test_what_is_refused_is_refused_before_anything_is_played(
     monkeypatch.setattr("tengen.play.eval_command.play_episodes", None)
     (tmp_path / "file").touch()
     for name, folder, line in (
-        ("Catch", "films", "cannot be filmed, as its metadata names no render mode"),
-        ("NotShown", "films", "cannot be filmed, as its render() raised ValueError: "),
+        ("Catch", "films", "cannot be filmed, because its metadata lacks render mode"),
+        ("NotShown", "films", "filmed, because its render() raised ValueError: "),
         ("Shown", "file", "must be a folder that can be written, but file exists"),
     ):
         task = f"{MODULE}:{name}"

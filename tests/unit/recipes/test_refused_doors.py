@@ -50,7 +50,7 @@ def test_a_port_that_is_taken(refused, port, offset, service):
     words = listen(port, "launch.roles.learn.count=2")
     with taken(port + offset):
         line = refused("CartPole-v1", "--frames", "1000", *words)
-    assert f"launch.listen (127.0.0.1:{port}) cannot be opened for {service}" in line
+    assert f"launch.listen (127.0.0.1:{port}) cannot be used for {service}" in line
     assert f"127.0.0.1:{port + offset}" in line
     assert "address already in use" in line
 
@@ -63,7 +63,7 @@ def test_the_port_of_a_second_server(refused, port):
             line = refused("CartPole-v1", "--frames", "1000", *words)
             break
         words = listen(port := free_port(), "launch.roles.inference.count=2")
-    assert "cannot be opened for inference-1, " in line
+    assert "cannot be used for inference-1, " in line
 
 
 def test_a_run_of_games_needs_the_port_of_the_run_alone(refused, port):
@@ -71,15 +71,13 @@ def test_a_run_of_games_needs_the_port_of_the_run_alone(refused, port):
     with taken(port), taken(port + 1):
         launch.launcher_of("local").check_doors(made)
     with taken(port + 2):
-        assert "opened for run, " in refused(
-            "tictactoe", "--games", "10", *listen(port)
-        )
+        assert "used for run, " in refused("tictactoe", "--games", "10", *listen(port))
 
 
 def test_a_host_that_nobody_knows(refused):
     words = ("--set", "launch.listen=no-such-host.invalid:7200")
     line = refused("tictactoe", "--games", "10", *words)
-    assert "launch.listen (no-such-host.invalid:7200) cannot be opened for run" in line
+    assert "launch.listen (no-such-host.invalid:7200) cannot be used for run" in line
 
 
 @pytest.mark.parametrize(

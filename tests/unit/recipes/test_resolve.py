@@ -81,7 +81,7 @@ def test_it_says_what_it_changed(tmp_path, capsys):
     out = tmp_path / "run"
     assert call(out, "store.min_rows=8000")["reason"] == "made"
     names = "tengen selfplay, tengen learn, tengen export, tengen gate"
-    assert capsys.readouterr().out == f"{out} is made; start {names} on it\n"
+    assert capsys.readouterr().out == f"{out} is created; start {names} on it\n"
 
     report = call(out, "store.min_rows=1000", "agent.gate.kind=match")
     changes = ["agent.gate.kind accept_all -> match", "store.min_rows 8000 -> 1000"]
@@ -89,14 +89,12 @@ def test_it_says_what_it_changed(tmp_path, capsys):
     assert report["changes"] == changes
     what = "agent.gate.kind accept_all -> match, store.min_rows 8000 -> 1000"
     assert capsys.readouterr().out == (
-        f"{out} is changed, {what}; roles use the change from their next turn on\n"
+        f"{out} is changed: {what}; roles apply this from their next turn\n"
     )
     assert read_config(RunDirectory(out)).store.min_rows == 1000
 
     assert call(out, "store.min_rows=1000")["reason"] == "unchanged"
-    assert capsys.readouterr().out == (
-        f"{out} is as it was, nothing is changed; {names} go on with it\n"
-    )
+    assert capsys.readouterr().out == (f"{out} is unchanged; resume it with {names}\n")
 
 
 def test_a_run_is_open_by_what_a_call_only_wrote(tmp_path):
@@ -115,7 +113,7 @@ def test_a_run_is_open_by_what_a_call_only_wrote(tmp_path):
         return [reason for reason in told if "num_generations" in reason]
 
     assert written() == []
-    other = "store.num_generations (4) is 5 in the closed division"
+    other = "store.num_generations (4) must be 5 in the closed division"
     # Also where the call hides that it is a run of the benchmark.
     assert written("agent.iterations=0", "agent.target.opponent=") == []
     assert written("store.num_generations=4") == [other]

@@ -81,7 +81,7 @@ def test_a_run_of_an_environment(environment_run, page_of, tmp_path):
     page = page_of(made.path)
     assert page.run["in_environments"]
     assert page.run["curves"]["charts/episodic_return"]["value"][-1] == 60.0
-    assert "Environments keep no episodes" in page.report["notes"][0]
+    assert "Episodes of environments are not kept" in page.report["notes"][0]
     assert page.games == []
     assert not (environment_run.path / "report.html").exists()
 
@@ -96,7 +96,7 @@ def test_a_run_that_has_only_begun(tmp_path, page_of):
     assert page.answers["/api/runs/run/games"] == []
     assert page.report["notes"] == [
         "No model is rated yet.",
-        "No code has trained it yet.",
+        "It has not been trained yet.",
     ]
 
 
@@ -267,7 +267,7 @@ def test_a_program_is_imported_only_where_it_is_typed(tmp_path, page_of, monkeyp
     page = page_of(write_report(run.path).path)
     assert "own_game" not in sys.modules
     assert page.games == []
-    told = "The game is a program; give --task own_game:Hex to show games."
+    told = "The game is in Python; add --task own_game:Hex to show games."
     assert told in page.report["notes"]
     made = write_report(run.path, task="own_game:Hex")
     assert made.missing == ()

@@ -77,9 +77,7 @@ def test_what_the_policy_does_not_read_is_refused(policy):
         value = another(field)
         with pytest.raises(UsageError) as error:
             SearchConfig(policy=policy, **{field.name: value})
-        line = (
-            f"{field.name} ({value}) must stay {field.default} where policy is {policy}"
-        )
+        line = f"{field.name} ({value}) must be {field.default} with policy {policy}"
         assert str(error.value).startswith(line)
 
 

@@ -18,7 +18,7 @@ def test_all_kinds_are_listed_the_newest_first(site):
         "selfplay-0.1.000002",
         "selfplay-0.1.000001",
     ]
-    assert told[2]["title"] == "self-play, generation 2, being played"
+    assert told[2]["title"] == "self-play, generation 2, in progress"
     assert site.ask("/api/runs/CartPole-v1~seed1/games").json == []
 
 
@@ -31,7 +31,7 @@ def test_parts_of_a_generation_have_their_numbers(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"")
     assert [(one.id, one.title) for one in sources(run)] == [
-        ("selfplay-0.11.000002", "self-play, generation 2, part 3, being played"),
+        ("selfplay-0.11.000002", "self-play, generation 2, part 3, in progress"),
         ("selfplay-0.10.000002", "self-play, generation 2, part 2"),
         ("selfplay-0.9.000002", "self-play, generation 2, part 1"),
         ("selfplay-0.9.000001", "self-play, generation 1"),

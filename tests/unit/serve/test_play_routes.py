@@ -71,7 +71,7 @@ def test_a_search_says_what_it_thinks(site):
         ({"moves": [True]}, "must be action numbers"),
         ({"moves": "4"}, "at most 9 actions"),
         ({"moves": list(range(9)) * 2}, "at most 9 actions"),
-        ({"moves": [], "model": 1}, "is not one of 0 to 3"),
+        ({"moves": [], "model": 1}, "must be one of 0 to 3"),
         ({"moves": [], "model": "3"}, "must be a number"),
         ({"moves": [], "simulations": 65}, "must be 1 to 64"),
         ({"moves": [], "simulations": 0}, "must be 1 to 64"),

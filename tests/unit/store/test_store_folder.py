@@ -39,7 +39,7 @@ def test_a_folder_is_made_for_its_user_alone(folder: Path) -> None:
         *((mode, f"mode {mode:03o}") for mode in (0o777, 0o1777, 0o770, 0o702)),
         ("link", "a link"),
         ("link to nothing", "a link"),
-        ("file", "no folder"),
+        ("file", "not a folder"),
         ("foreign", "of user"),
     ],
 )
@@ -113,6 +113,6 @@ def test_a_name_that_is_taken_is_one_line(
     assert cli.main(["store", str(tmp_path / "run"), "--config", str(config)]) == 2
     line = capsys.readouterr().err
     assert line.count("\n") == 1, line
-    assert "nobody else can write; remove it" in line
+    assert "only this user can write; remove it" in line
     assert not (tmp_path / "run" / "run.json").exists()
     assert not (tmp_path / "run" / "store").is_symlink()

@@ -145,13 +145,13 @@ def test_a_folder_of_another_store_stays_as_it_is(tmp_path, capsys):
     with made(tmp_path / "another", listen="127.0.0.1:0") as store:
         insert(store, 3)
         error = word_of(capsys, store.address, tmp_path / "copy")
-        assert "must be new, or this store's" in error
+        assert "must be new or belong to this store" in error
         error = word_of(capsys, store.address, tmp_path / "another")
-        assert "is a running store's" in error
+        assert "is in use by a running store" in error
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes").touch()
     error = word_of(capsys, "tcp://127.0.0.1:1", tmp_path / "mine")
-    assert "must be new, or a store's" in error
+    assert "must be new, or that of a store" in error
     assert num_items(tmp_path / "copy") == 10
 
 

@@ -58,7 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--task", default="atari/Pong", help="the environment (atari/Pong)"
     )
     parser.add_argument(
-        "--agent", default="vtrace", help="the agent whose steps are written (vtrace)"
+        "--agent",
+        default="vtrace",
+        help="the agent that acts and writes steps (vtrace)",
     )
     parser.add_argument(
         "--actors", type=int, default=2, help="number of actor processes (2)"
@@ -72,13 +74,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--net",
         default=NO_NET,
-        help=f"{NO_NET}: no network, answers cost nothing; {RUN_NET}: the network that "
-        f"a run would have; else a kind of network, such as nature ({NO_NET})",
+        help=f"{NO_NET}: no network, actions at no cost; {RUN_NET}: the network of a "
+        f"run; otherwise a kind of network, such as nature ({NO_NET})",
     )
     parser.add_argument(
         "--precision",
         choices=("fp32", "bf16"),
-        help="precision of the network (a run's)",
+        help="precision of the network (that of a run)",
     )
     parser.add_argument(
         "--servers",
@@ -86,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=1,
         help="inference servers, each a thread of this process (1)",
     )
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of each side (5)")
+    parser.add_argument("--rounds", type=int, default=5, help="number of rounds (5)")
     parser.add_argument(
         "--seconds", type=float, default=4.0, help="seconds of a round (4)"
     )
@@ -294,7 +296,10 @@ def _measure(
         for group in (actors, alone):
             group.check()
         if time.monotonic() > until:
-            raise RunError(f"actors did not begin within {_START_S:g} s")
+            raise RunError(
+                f"actors (of the benchmark) did not start within {_START_S:g} s; see "
+                "their output, or use fewer --actors"
+            )
         time.sleep(_LOOK_S)
     shares, rates, rates_alone, walls, costs = [], [], [], [], []
     net, net_rates, attained = _NetAlone(service.backend), [], []

@@ -14,27 +14,27 @@ __all__ = ["add_arguments", "bench"]
 _BENCHES = {
     "search": (
         "tengen.cli.bench.search",
-        "tree search by itself: simulations per CPU-second",
+        "tree search alone: simulations per CPU-second",
     ),
     "inference": (
         "tengen.cli.bench.inference",
-        "evaluations per second by net, backend, batch and threads",
+        "evaluations per second per net, backend, batch size and number of threads",
     ),
     "selfplay": (
         "tengen.cli.bench.selfplay",
-        "self-play, compared with the backend by itself",
+        "self-play, compared with the backend alone",
     ),
     "actors": (
         "tengen.cli.bench.actors",
-        "actors with inference, compared with environments by themselves",
+        "actors with inference, compared with the environments alone",
     ),
     "learner": (
         "tengen.cli.bench.learner",
-        "the learner on games: drawing rows, and making steps",
+        "the learner on games: sampling rows, and learner steps",
     ),
     "store": (
         "tengen.cli.bench.store",
-        "the experience store between processes: inserts and samples",
+        "the experience store: inserts and samples of several processes",
     ),
 }
 

@@ -61,23 +61,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--nets",
         default="2x32,6x96",
-        help="networks, each BLOCKSxCHANNELS, with commas between (2x32,6x96)",
+        help="networks, each BLOCKSxCHANNELS, separated by commas (2x32,6x96)",
     )
-    parser.add_argument("--board", type=int, default=9, help="side of the board (9)")
+    parser.add_argument("--board", type=int, default=9, help="board size (9)")
     parser.add_argument(
-        "--batches", default="8,32", help="rows of a batch, with commas between (8,32)"
-    )
-    parser.add_argument(
-        "--threads", help="threads, with commas between (1 and all cores)"
+        "--batches", default="8,32", help="batch sizes, separated by commas (8,32)"
     )
     parser.add_argument(
-        "--backends", help="openvino, torch or both with a comma between (all)"
+        "--threads", help="numbers of threads, separated by commas (1 and all cores)"
+    )
+    parser.add_argument(
+        "--backends", help="openvino, torch, or both separated by a comma (all)"
     )
     parser.add_argument(
         "--seconds",
         type=float,
         default=20.0,
-        help="seconds of the whole measurement (20)",
+        help="seconds for the whole measurement (20)",
     )
 
 
@@ -168,7 +168,7 @@ def _backend(name: str) -> BackendName:
 
 def _names(option: str, text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
-    check(all(names), option, text, "must be names with commas between; add one")
+    check(all(names), option, text, "must be names separated by commas; add one")
     return list(dict.fromkeys(names))
 
 

@@ -47,27 +47,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--net",
         default="6x96",
-        help="the network, blocks x channels, or minigo:6x64 (6x96)",
+        help="the network, BLOCKSxCHANNELS or minigo:6x64 (6x96)",
     )
     parser.add_argument(
         "--auxiliary",
         action="store_true",
-        help="the network has auxiliary heads, and rows their targets",
+        help="give the network auxiliary heads, and the rows their targets",
     )
     parser.add_argument(
         "--threads", type=int, help="threads of the learner (all cores)"
     )
     parser.add_argument(
-        "--batch", type=int, default=256, help="rows of a learner step (256)"
+        "--batch", type=int, default=256, help="rows per learner step (256)"
     )
     parser.add_argument(
-        "--shards", type=int, help="parts of a batch, a pass each (2 at most)"
+        "--shards", type=int, help="parts of a batch, one pass each (at most 2)"
     )
     parser.add_argument(
-        "--device", default="cpu", help="where steps are computed (cpu)"
+        "--device", default="cpu", help="the device that computes the steps (cpu)"
     )
     parser.add_argument(
-        "--games", type=int, default=64, help="games to learn from (64)"
+        "--games", type=int, default=64, help="number of games to learn from (64)"
     )
     parser.add_argument(
         "--seconds", type=float, default=10.0, help="seconds of learning (10)"
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     check_range("batch", args.batch, 1, _MAX_BATCH)
     num_shards = min(2, args.batch) if args.shards is None else args.shards
     check_range("shards", num_shards, 1, args.batch)
-    check(args.device != "auto", "device", "auto", "must be named; for example cuda:0")
+    check(args.device != "auto", "device", "auto", "must be a device, such as cuda:0")
     check_device_words("device", args.device)
     parse_devices("device", args.device)
     config = LearnerConfig(

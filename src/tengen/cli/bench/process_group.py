@@ -87,8 +87,8 @@ class ProcessGroup:
         for process in self.processes:
             if process.poll() is not None:
                 raise RunError(
-                    f"a process of the benchmark ended with {process.returncode}; run "
-                    f"tengen train on the task to see why"
+                    "benchmark process (one of several) ended with exit code "
+                    f"{process.returncode}; run tengen train on the task to see why"
                 )
 
     def _read(self, place: int, process: subprocess.Popen[bytes]) -> None:

@@ -52,18 +52,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen bench search``."""
     parser.add_argument("--game", default="gomoku/9", help="the game (gomoku/9)")
     parser.add_argument(
-        "--simulations", type=int, default=64, help="simulations of a search (64)"
+        "--simulations", type=int, default=64, help="simulations per search (64)"
     )
     parser.add_argument("--policy", choices=("puct", "gumbel"), default="puct")
     parser.add_argument(
         "--threads",
         type=int,
-        help="threads that search one tree, compared with one thread",
+        help="number of threads that search one tree, compared with one thread",
     )
     parser.add_argument(
         "--net",
-        help="with --threads, a network that evaluates the leaves, blocks x "
-        "channels (no network)",
+        help="with --threads, the network that evaluates the leaves, BLOCKSxCHANNELS "
+        "(no network)",
     )
 
 
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _run_threads(args: argparse.Namespace) -> dict[str, Any]:
-    rule = "must be puct where threads search one tree; use --policy puct"
+    rule = "must be puct if several threads search one tree; use --policy puct"
     check(args.policy == "puct", "policy", args.policy, rule)
     threads = usable_threads(args.threads)
     return run_threads(args.game, args.simulations, threads, args.net)
@@ -162,7 +162,7 @@ def run_threads(
     """
     rules = open_game(game)
     if not isinstance(core_game(rules), str):
-        raise UsageError(f"game ({game}) must be native; try gomoku/9")
+        raise UsageError(f"game ({game}) must be a built-in game; try gomoku/9")
     rows = batch_rows(simulations, threads)
     start_s, start_cpu_s = time.perf_counter(), time.process_time()
     if net is None:

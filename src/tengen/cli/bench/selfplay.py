@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--net",
         default="6x96",
-        help="the network, blocks x channels, or minigo:6x64, the one of MLPerf's "
+        help="the network, BLOCKSxCHANNELS, or minigo:6x64 for a network of MLPerf's "
         "benchmark (6x96)",
     )
     parser.add_argument("--cores", type=int, help="worker threads (all cores)")
@@ -75,13 +75,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--policy", choices=("puct", "gumbel", "minigo"), default="puct"
     )
     parser.add_argument(
-        "--simulations", type=int, default=64, help="simulations of a full search (64)"
+        "--simulations", type=int, default=64, help="simulations per full search (64)"
     )
     parser.add_argument(
         "--cheap-simulations",
         type=int,
         default=16,
-        help="simulations of a cheap search (16)",
+        help="simulations per cheap search (16)",
     )
     parser.add_argument(
         "--full-share",
@@ -90,33 +90,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="share of the plies with a full search; the others have a cheap one (1)",
     )
     parser.add_argument(
-        "--slots", type=int, default=64, help="games at once on each thread (64)"
+        "--slots", type=int, default=64, help="concurrent games per thread (64)"
     )
     parser.add_argument(
         "--cache-mib",
         type=int,
         default=64,
-        help="memory for cached evaluations on each thread, in MiB (64)",
+        help="memory for cached evaluations per thread, in MiB (64)",
     )
     parser.add_argument(
         "--rounds",
         type=int,
         default=4,
-        help="rounds of games, and as many of the backend by itself (4)",
+        help="rounds of self-play, and of the backend alone (4)",
     )
     parser.add_argument(
-        "--round-s", type=float, default=3.0, help="seconds of a round (3)"
+        "--round-s", type=float, default=3.0, help="seconds per round (3)"
     )
     parser.add_argument(
         "--devices",
         default="auto",
-        help="what the network computes on: cpu, cuda:0, ... (auto)",
+        help="the network's device: cpu, cuda:0, ... (auto)",
     )
     parser.add_argument(
         "--device-rows",
         type=int,
         default=0,
-        help="rows of a batch on a GPU (the fewest that are nearly the fastest)",
+        help="batch size on a GPU (the smallest one with nearly the best throughput)",
     )
     parser.add_argument(
         "--backend", choices=("auto", "openvino", "torch"), default="auto"
@@ -146,9 +146,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         cores == 1 or not games.is_external(rules),
         "game",
         args.game,
-        f"must be native on {cores} cores, because threads wait for each other in "
-        "Python; use --cores 1, which measures one of the processes that training "
-        "would have",
+        f"must be a built-in game for {cores} cores, because Python runs one thread at "
+        "a time; use --cores 1, which measures one self-play process of a run",
     )
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
@@ -223,13 +222,13 @@ def _note(num_games: list[int], num_slots: int) -> str | None:
     unended = sum(num == 0 for num in num_games)
     if unended:
         return (
-            f"no game ended in {unended} of {len(num_games)} rounds, so games and rows "
-            "a second are not known; give a longer --round-s"
+            f"no game ended in {unended} of {len(num_games)} rounds, so games/s and "
+            "rows/s are unknown; raise --round-s"
         )
     if min(num_games) < num_slots:
         return (
-            f"in a round {min(num_games)} games ended with {num_slots} under way, so "
-            "games and rows a second are too low; give a longer --round-s"
+            f"a round ended only {min(num_games)} games, with {num_slots} in progress, "
+            "so games/s and rows/s are too low; raise --round-s"
         )
     return None
 

@@ -183,8 +183,8 @@ def _receive(pipe: Connection, process: BaseProcess) -> Any:
     except EOFError:
         process.join()
         raise RunError(
-            f"benchmark process ({process.name}) ended with {process.exitcode}; "
-            f"see its lines above"
+            f"benchmark process ({process.name}) ended with {process.exitcode}; see "
+            "its output above"
         ) from None
 
 
@@ -205,33 +205,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"{', '.join(WORKLOADS)}, all (all) or {', '.join(VARIANTS)}",
     )
     parser.add_argument(
-        "--seconds", type=float, default=3.0, help="seconds of each measurement (3)"
+        "--seconds", type=float, default=3.0, help="seconds per measurement (3)"
     )
     parser.add_argument(
-        "--memory-gb", type=float, default=4.0, help="most memory for steps, in GB (4)"
+        "--memory-gb", type=float, default=4.0, help="memory for steps, in GB (4)"
     )
     parser.add_argument(
         "--over",
         choices=("memory", "tcp"),
         default="memory",
-        help="how processes reach the store: shared memory, or TCP on loopback "
+        help="how processes connect to the store: shared memory, or TCP on loopback "
         "(memory)",
     )
     parser.add_argument(
         "--cold",
         type=Path,
         metavar="FOLDER",
-        help="keep nine tenths of the steps in this folder, on a disk",
+        help="keep 90 % of the steps in this folder, on a disk",
     )
     parser.add_argument(
         "--paced",
         action="store_true",
-        help="run all workloads at once, at the reference's rates",
+        help="run all workloads at once, at the rates of the reference system",
     )
     parser.add_argument(
         "--selection",
         action="store_true",
-        help="measure only which items are drawn, from up to 100 M items",
+        help="measure only the selection of items, out of up to 100 million",
     )
 
 
@@ -247,10 +247,10 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         args.workload in known,
         "workload",
         args.workload,
-        f"must be known; {did_you_mean(args.workload, known)}",
+        f"is not known; {did_you_mean(args.workload, known)}",
     )
-    check_range("seconds", args.seconds, 0.1, 86_400, "give the seconds of a figure")
-    check_range("memory-gb", args.memory_gb, 0.01, 1e6, "give what may be used")
+    check_range("seconds", args.seconds, 0.1, 86_400, "give each measurement's time")
+    check_range("memory-gb", args.memory_gb, 0.01, 1e6, "give the memory for steps")
     if args.selection:
         return _run_selection()
     names = list(WORKLOADS) if args.workload == "all" else [args.workload]

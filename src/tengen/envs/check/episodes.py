@@ -85,8 +85,8 @@ def check_spaces(env: OneEnv, findings: Findings) -> None:
             "spaces.actions",
             "action_space",
             space,
-            "should have finite bounds, by which agents scale what they try; "
-            "set low and high",
+            "should have finite bounds, to which agents scale their actions; set low "
+            "and high",
         )
 
 
@@ -142,8 +142,7 @@ def _check_ends(facts: EpisodeFacts, findings: Findings, is_limited: bool) -> No
                 "episodes.limit",
                 "episode",
                 f"{facts.num_steps} steps",
-                "should end by itself some time; cut it short by "
-                "gymnasium.wrappers.TimeLimit",
+                "should end eventually; truncate it with gymnasium.wrappers.TimeLimit",
             )
         return
     if (
@@ -155,8 +154,8 @@ def _check_ends(facts: EpisodeFacts, findings: Findings, is_limited: bool) -> No
             "episodes.truncated",
             "terminated",
             f"True after {facts.longest} steps in each of {facts.num_ended} episodes",
-            "should be False where a limit of steps cuts an episode short; "
-            "return truncated=True there, or leave it where the task itself is over",
+            "should be False if a step limit ends the episode; return truncated=True "
+            "for that, or ignore this if the task itself ends then",
         )
 
 
@@ -185,11 +184,8 @@ def _check_finals(maker: Maker, ended: list[_Ended], do_begin_alike: bool) -> No
     if not earlier or share ** len(ended) > _MAX_CHANCE:
         return
     which = "truncated" if ended[0].is_truncated else "terminated"
-    seen = f"that of the next reset, in each of {len(ended)} episodes"
-    must = (
-        "be the state that the last action reached; let reset begin "
-        "the next episode, and not step"
-    )
+    seen = f"equals that of the next reset, in each of {len(ended)} episodes"
+    must = "be the episode's last state; begin the next episode in reset, not in step"
     if do_begin_alike:
         maker.findings.warning(
             "step.final", f"observation with {which}", seen, f"should {must}"

@@ -161,9 +161,9 @@ def _advance_all(
         findings.warning(
             "cost.memory",
             "memory",
-            f"{growth.sum() / 2**20:.0f} MiB more in {int(num_taken * share):,} steps, "
-            f"and more in each part of them",
-            "should not grow for ever; keep nothing of steps that are over",
+            f"grew by {growth.sum() / 2**20:.0f} MiB in {int(num_taken * share):,} "
+            "steps, without a pause",
+            "should stop growing; keep no data of past steps",
         )
     return int(growth.sum())
 
@@ -221,7 +221,7 @@ def check_env(
             "hangs",
             call,
             f"still runs after {timeout_s:g} s",
-            "must return; correct what it waits for, or raise --timeout",
+            "must return; find what it waits for, or raise --timeout",
         )
         report.findings = findings.all
 

@@ -171,9 +171,8 @@ class _ColourCamera(Camera):
         ):
             if (mine != theirs[:num_filmed]).any():
                 raise RunError(
-                    f"film ({self._name}) must have the rewards and ends of the "
-                    f"episodes that are scored, and has others; leave --video out, "
-                    f"and report it"
+                    f"film ({self._name}) differs from the evaluated episodes in "
+                    "rewards or ends; leave --video out, and report this bug"
                 )
 
     def picture(self, copy: int) -> Picture:
@@ -232,9 +231,8 @@ class _Both:
     def _received(self, place: int, result: Any) -> Any:
         if not np.array_equal(result[-1]["env_id"], self._ids[place]):
             raise EnvError(
-                f"copies ({result[-1]['env_id'].tolist()}) of {self.name} must be "
-                f"those that were sent first; set agent.actor.num_groups=1, and report "
-                f"it"
+                f"copies ({result[-1]['env_id'].tolist()}) of {self.name} returned in "
+                "the wrong order; set agent.actor.num_groups=1, and report this bug"
             )
         self._turn_of, self._next = place, 1 - place
         return result
@@ -243,8 +241,8 @@ class _Both:
         fits = self._turn_of == place if is_sending else self._turn_of is None
         if not fits or (not is_sending and place != self._next):
             raise RunError(
-                f"group ({place}) of {self.name} must be sent actions after it was "
-                f"received from, and before the other is; correct the caller"
+                f"group ({place}) of {self.name} must alternate between receive and "
+                "send, one group after the other; correct the caller"
             )
 
     def _call(self, what: Any) -> Any:

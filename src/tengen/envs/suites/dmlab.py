@@ -249,8 +249,8 @@ class _Dmlab(Suite):
         # the pattern excludes paths to scripts outside the package.
         if re.fullmatch(r"\w+(/\w+)*", level) is None:
             raise UsageError(
-                f'environment ("{name}") must name a level of DeepMind Lab by letters, '
-                f"digits, _ and /; correct it"
+                f'environment ("{name}") must name a level of DeepMind Lab with '
+                "letters, digits, _ and /; correct it"
             )
         self.check_installed(name)
         if "/" not in level:
@@ -262,6 +262,6 @@ class _Dmlab(Suite):
 SUITE = _Dmlab(
     prefix=_PREFIX,
     package="deepmind_lab",
-    install=lambda: "build it as github.com/google-deepmind/lab says, as pip has none",
+    install=lambda: "build it as described at github.com/google-deepmind/lab",
 )
 """The suite of the tasks ``dmlab/*``."""

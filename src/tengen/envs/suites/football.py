@@ -140,8 +140,8 @@ class FootballEnv:
         if states.dtype != np.uint8 or states.shape != (*_SHAPE[1:], _SHAPE[0]):
             raise UsageError(
                 f"observation ({states.dtype} {states.shape}) of {self.spec.name} must "
-                f"be uint8 (72, 96, 4); pass what reset or step of the environment "
-                f"returned"
+                "be uint8 (72, 96, 4); pass the result of the environment's reset or "
+                "step"
             )
         return {"observation": _planes(states[None])}
 

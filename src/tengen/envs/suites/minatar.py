@@ -122,7 +122,7 @@ class MinAtarEnv:
         if state.shape != self._shape:
             raise UsageError(
                 f"observation ({state.shape}) of {self.spec.name} must have the shape "
-                f"{self._shape}; pass what state of minatar.Environment returned"
+                f"{self._shape}; pass the result of minatar.Environment.state"
             )
         planes = state.transpose(2, 0, 1)[None].astype(np.bool_)
         return {"observation": np.ascontiguousarray(planes)}

@@ -67,8 +67,8 @@ class Suite:
         if not self.is_installed:
             usual = functools.partial(pip_install_extra, self.prefix.rstrip("/"))
             raise UsageError(
-                f'environment ("{name}") needs a package that is missing: '
-                f"{self.package}; {(self.install or usual)()}"
+                f'environment ("{name}") needs a missing package: {self.package}; '
+                f"{(self.install or usual)()}"
             )
 
     def check_known(self, name: str, is_known: bool, known: Iterable[str]) -> None:

@@ -225,14 +225,14 @@ class EngineProcess(Closable, ABC):
                 return answer
             if len(self._pending) > _MAX_ANSWER_BYTES:
                 raise RunError(
-                    f'engine ({self._command}) answered "{line}" without an end; '
-                    f"run it by hand"
+                    f'engine ({self._command}) answered "{line}" without end; run it '
+                    "by hand"
                 )
             left_s = until - time.monotonic()
             if left_s <= 0:
                 raise RunError(
                     f'engine ({self._command}) must answer "{line}" within '
-                    f"{self._answer_s:g} s; make it faster, or allow it more"
+                    f"{self._answer_s:g} s; speed it up, or raise --answer-seconds"
                 )
             for key, _ in self._selector.select(left_s):
                 chunk = os.read(key.fd, _CHUNK_BYTES)
@@ -247,15 +247,15 @@ class EngineProcess(Closable, ABC):
 
     def _refusal(self, line: str, words: str) -> EngineRefusal:
         return EngineRefusal(
-            f'engine ({self._command}) refused "{line}": {words}; '
-            f"give it the same rules, or another engine",
+            f'engine ({self._command}) refused "{line}": {words}; give it the same '
+            "rules, or choose another engine",
             words,
         )
 
     def _stranger(self, line: str, answer: str) -> RunError:
         return RunError(
-            f'engine ({self._command}) answered "{line}" by {short(answer)}, which is '
-            f"no {self.PROTOCOL}; run it by hand"
+            f'engine ({self._command}) answered "{line}" with {short(answer)}, which '
+            f"is not {self.PROTOCOL}; run it by hand"
         )
 
     def _has_ended(self) -> bool:
@@ -273,10 +273,9 @@ class EngineProcess(Closable, ABC):
         for key, _ in self._selector.select(0):
             if key.fileobj is self._stderr:
                 self._hear(os.read(key.fd, _CHUNK_BYTES))
-        said = f', saying "{short(self._last_words)}"' if self._last_words else ""
+        said = f', with "{short(self._last_words)}"' if self._last_words else ""
         return RunError(
-            f'engine ({self._command}) ended when it was asked "{line}"{said}; '
-            f"run it by hand"
+            f'engine ({self._command}) exited on "{line}"{said}; run it by hand'
         )
 
 

@@ -96,7 +96,7 @@ class GtpEngine(EngineProcess):
     def why_illegal(self, moves: list[int], action: int | None) -> str:
         """Returns why ``action`` is illegal, as the end of a sentence."""
         if action is None:
-            return "it is no vertex"
+            return "it is not a vertex"
         rules = _core.parse_go_name(self._game.name)
         superko, rules.ko = rules.ko, "simple"
         state = open_game(rules.name).new_state()
@@ -105,8 +105,8 @@ class GtpEngine(EngineProcess):
                 break
             state.apply(move)
         if superko != "simple" and action in state.legal_actions():
-            return f"{superko} superko forbids it, give the engine that rule"
-        return "the point is taken, or the stone would have no liberty"
+            return f"{superko} superko forbids it; give the engine that rule"
+        return "the point is occupied, or the stone would have no liberty"
 
     def score(self, moves: list[int]) -> str:
         """Returns the engine's response to ``final_score`` for the game ``moves``.
@@ -128,14 +128,14 @@ class GtpEngine(EngineProcess):
         if (version := self.ask("protocol_version")) != "2":
             raise UsageError(
                 f"engine ({self._command}) must speak GTP 2, not {short(version)}; "
-                f"start it so"
+                "change its command"
             )
         self.commands = frozenset(self.ask("list_commands").split())
         missing = [name for name in _NEEDED if name not in self.commands]
         if missing:
             raise UsageError(
-                f"engine ({self._command}) must know {', '.join(missing)}; "
-                f"use one that plays"
+                f"engine ({self._command}) must know {', '.join(missing)}; use another "
+                "engine"
             )
 
     def _follow(self, moves: list[int]) -> None:
@@ -286,7 +286,7 @@ class GomocupEngine(EngineProcess):
 
     def why_illegal(self, moves: list[int], action: int | None) -> str:
         """Returns the rule that an illegal move violates, as the end of a sentence."""
-        return "it is no cell" if action is None else "the cell is taken"
+        return "it is not a cell" if action is None else "the cell is occupied"
 
     def is_free(self) -> bool:
         """Returns whether the engine accepts RESTART, which begins another game."""

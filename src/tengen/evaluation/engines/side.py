@@ -214,10 +214,10 @@ class EngineSide(Side):
             self.num_scored += 1
             if not is_same:
                 self.num_other_winners += theirs[:1].upper() != ours[:1]
-                seki = f", which sees {num_seki} stones in seki" if num_seki else ""
+                seki = f", with {num_seki} stones in seki" if num_seki else ""
                 self.disagreements[game.index] = (
-                    f"game {game.index} is {ours} here and {theirs[:20]} to the engine"
-                    f"{seki}"
+                    f"game {game.index} is {ours}, and the engine says "
+                    f"{theirs[:20]}{seki}"
                 )
 
 

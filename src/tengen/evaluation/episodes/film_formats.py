@@ -93,7 +93,7 @@ def choose_format() -> FilmFormat:
     if importlib.util.find_spec("PIL") is not None:
         return Gif()
     raise UsageError(
-        "video (no encoder) needs ffmpeg or Pillow, and neither is found; "
+        "video (no encoder) needs ffmpeg or Pillow, and neither was found; "
         f"{pip_install_extra('video')}"
     )
 
@@ -118,7 +118,7 @@ class Mp4:
     suffix = ".mp4"
 
     def __init__(self, program: str) -> None:
-        self.why = f"mp4 by {program}"
+        self.why = f"mp4, with {program}"
         self._program = program
 
     def max_pictures(self, picture: Picture) -> int:
@@ -139,7 +139,7 @@ class Gif:
     def why(self) -> str:
         """See ``FilmFormat``, the interface that this method implements."""
         line = pip_install_extra("video")
-        return f"gif, as no ffmpeg that writes mp4 is found; {line}"
+        return f"gif, because no ffmpeg that writes mp4 was found; {line}"
 
     def max_pictures(self, picture: Picture) -> int:
         """See ``FilmFormat``, the interface that this method implements."""
@@ -203,8 +203,8 @@ class _Mp4Film:
         self._log.seek(0)
         said = " ".join(self._log.read(500).decode(errors="replace").split())
         return RunError(
-            f"film (ffmpeg) must be encoded, but ffmpeg ended with code "
-            f"{self._process.returncode}: {said}; try another one, or none for a gif"
+            "film (ffmpeg) cannot be encoded, ffmpeg ended with exit code "
+            f"{self._process.returncode}: {said}; use another, or none for a gif"
         )
 
 

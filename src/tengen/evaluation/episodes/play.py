@@ -54,7 +54,7 @@ class Acting:
 
     def __str__(self) -> str:
         if self.mode == "epsilon":
-            return f"greedy but for epsilon {self.epsilon:g}"
+            return f"greedy, except for epsilon {self.epsilon:g}"
         return self.mode
 
     def choose(
@@ -193,7 +193,7 @@ def play_episodes(
         num_envs <= num_episodes,
         "num_envs",
         num_envs,
-        f"must be at most the episodes ({num_episodes}); make fewer copies",
+        f"must be at most the number of episodes ({num_episodes}); lower it",
     )
     rows = EnvironmentRows(backend.signature, actions, num_envs)
     runner = backend.bind(rows.inputs, rows.outputs, rows.state)

@@ -98,12 +98,12 @@ def fixed_players(words: Iterable[str], num_simulations: int = 1) -> list[FixedP
             player = fixed_player(word)
         if player is None:
             raise UsageError(
-                f"anchor ({word}) must be random, mcts:N or katago:FILE; name players "
-                f"that never change"
+                f"anchor ({word}) must be random, mcts:N or katago:FILE; choose "
+                "players that never change"
             )
         players.append(player)
     if not players or players[0].name != "random":
-        raise UsageError("anchors must begin with random, whose rating is 0; add it")
+        raise UsageError("anchors must start with random, whose rating is 0; add it")
     return players
 
 

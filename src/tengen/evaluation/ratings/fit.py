@@ -140,7 +140,7 @@ def _check_connected(
     lost = sorted(set(opponents) - reached)
     if lost:
         raise UsageError(
-            f"pairings (of {lost[0]}) must lead to a player of known rating; "
+            f"pairings (of {lost[0]}) must connect it to a player of known rating; "
             f"play it against {min(fixed)}"
         )
 

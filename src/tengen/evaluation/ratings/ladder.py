@@ -80,7 +80,7 @@ class LadderConfig:
             fixed_player(self.final_opponent) is not None,
             "final_opponent",
             self.final_opponent,
-            "must be random or mcts:N; name a player that never changes",
+            "must be random or mcts:N; choose a player that never changes",
         )
 
 

@@ -111,6 +111,6 @@ def read_record(path: Path) -> MatchRecord:
         path,
         "match record",
         schema=RECORD_SCHEMA,
-        advice="remove it, its games are played again",
+        advice="remove it, and its games are played again",
     )
     return from_dict(MatchRecord, content, where=str(path))

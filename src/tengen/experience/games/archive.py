@@ -105,7 +105,7 @@ class ArchiveReader(Closable):
         try:
             self._descriptor = os.open(path, os.O_RDONLY)
         except (OSError, ValueError) as error:
-            why = os_reason(error) if isinstance(error, OSError) else "a name of none"
+            why = os_reason(error) if isinstance(error, OSError) else "invalid path"
             raise RunError(
                 f"segment ({path}) cannot be opened, {why}; {self.advice(path)}"
             ) from error
@@ -144,7 +144,7 @@ class ArchiveReader(Closable):
         """
         number = self.meta.get(name)
         if type(number) is not int or number < 0:
-            raise self._damaged(f"its {name} is no number")
+            raise self._damaged(f"its {name} is not a number")
         return number
 
     def read(self, name: str) -> NDArray[Any]:
@@ -186,8 +186,8 @@ class ArchiveReader(Closable):
         if meta["schema"] < _OLDEST_SCHEMA:
             raise UsageError(
                 f"schema ({meta['schema']}) of {self.path} must be {_OLDEST_SCHEMA} to "
-                f"{SCHEMA}, what this tengen reads; use the one that made it, or begin "
-                "a new run"
+                f"{SCHEMA} for this version; use the tengen that made it, or start a "
+                "new run"
             )
         return meta
 
@@ -204,12 +204,12 @@ class ArchiveReader(Closable):
             num_bytes = self._num_bytes
             most = max(_MOST_BYTES, _MOST_GAIN * self.size_bytes)
         if info.compress_size > self.size_bytes or num_bytes > most:
-            raise self._damaged(f"{entry} cannot be as large as it says")
+            raise self._damaged(f"{entry} declares an impossible size")
         data = self._pread(start, info.compress_size)
         if info.compress_type == zipfile.ZIP_DEFLATED:
             data = self._inflate(data, info)
         if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
-            raise self._damaged(f"{entry} differs from its CRC")
+            raise self._damaged(f"the CRC of {entry} is wrong")
         return data
 
     def _inflate(self, data: bytes, info: zipfile.ZipInfo) -> bytes:
@@ -219,7 +219,7 @@ class ArchiveReader(Closable):
             stream = zlib.decompressobj(_RAW_DEFLATE)
             return stream.decompress(data, max(1, info.file_size))
         except zlib.error as error:
-            raise self._damaged(f"{info.filename} cannot be inflated") from error
+            raise self._damaged(f"{info.filename} cannot be decompressed") from error
 
     def _pread(self, offset: int, num_bytes: int) -> bytes:
         parts = []

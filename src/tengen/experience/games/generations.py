@@ -80,7 +80,7 @@ def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
         except UsageError:
             continue  # another process has acquired this writer
     raise UsageError(
-        f"run ({run.path}) has {MAX_WRITERS} self-play processes, the most; stop one"
+        f"run ({run.path}) has the maximum, {MAX_WRITERS} self-play processes; stop one"
     )
 
 
@@ -222,8 +222,8 @@ def _newest_given_up(run: RunDirectory) -> int:
         raise storage_error(path, error) from error
     if not text.strip().isdecimal():
         raise RunError(
-            f"given_up ({path}) must hold the number of a generation; write the newest "
-            f"one that is in {run.experience} there"
+            f"given_up ({path}) must contain the number of a generation; write the "
+            f"newest one in {run.experience} to it"
         )
     return int(text)
 

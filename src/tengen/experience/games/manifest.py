@@ -60,7 +60,7 @@ class SegmentEntry:
         ):
             reader.close()
             raise RunError(
-                f"segment ({reader.path}) is not the one in the manifest; "
+                f"segment ({reader.path}) differs from the one in the manifest; "
                 f"{reader.advice(reader.path)}"
             )
         return reader
@@ -135,14 +135,14 @@ class Manifest:
         with entry.open(self.experience) as reader:
             if reader.meta["game"] != game:
                 raise UsageError(
-                    f"segment ({reader.path}) must be of {game}, not of "
+                    f"segment ({reader.path}) must be for {game}, not "
                     f"{reader.meta['game']}; choose another --out"
                 )
             try:
                 yield reader
             except RunError as error:
                 raise RunError(
-                    f"segment ({reader.path}) is refused: {error}"
+                    f"segment ({reader.path}) is rejected: {error}"
                 ) from error
 
     def append(self, entries: Iterable[SegmentEntry]) -> None:

@@ -55,7 +55,7 @@ def read_table(run: str | Path, table: Table) -> Columns:
         rule = f"is not known; {did_you_mean(table, _TABLES)}"
         raise UsageError(f"table ({table}) {rule}")
     found = find_files(RunDirectory.open(run).experience, "*/*/[0-9]*.npz")
-    rule = "has no sealed games yet; play some, or name the run whose games it learns"
+    rule = "has no sealed games yet; train longer, or name its agent.learn_from"
     check(bool(found), "run", run, rule)
     parts = []
     for path in sorted(found, key=lambda path: (int(path.stem), path)):
@@ -77,7 +77,7 @@ def _check_lengths(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
     fits &= int(columns["num_policy_entries"].sum(dtype=np.int64)) == num_visits
     if not fits:
         raise RunError(
-            f"segment ({path}) is damaged, its columns do not fit each other; "
+            f"segment ({path}) is damaged, its columns have inconsistent lengths; "
             f"{SegmentReader.advice(path)}"
         )
 

@@ -79,8 +79,8 @@ class GenerationWindow(OrderedExperience[_Place]):
                 self._restore(state)
             except WRONG_FORM as error:
                 raise RunError(
-                    f"window's state ({type(error).__name__} in it) is damaged; "
-                    f"go on from an earlier one"
+                    f"window's state ({type(error).__name__} in it) is damaged; resume "
+                    "from an earlier checkpoint"
                 ) from error
 
         super().__init__(self._stock.manifest, num_batches)
@@ -111,17 +111,17 @@ class GenerationWindow(OrderedExperience[_Place]):
         if num_games < self.config.min_games:
             return (
                 f"games of generation {newest} ({num_games}) must be at least "
-                f"store.min_games ({self.config.min_games}); play more"
+                f"store.min_games ({self.config.min_games}); play more games"
             )
         if self._is_done(newest):
-            return f"generation ({newest}) is learned from; play with the newer model"
+            return f"generation ({newest}) was learned already; play with a newer model"
         place = self._next()
         assert place is not None
         num_rows = len(self._stock.rows_of_pass(place))
         raise UsageError(
             f"learner.batch_size ({num_samples}) must be at most the {num_rows} rows "
-            f"of the pass over generation {newest}, more games do not add to it; lower "
-            f"it, or raise store.share or store.min_games"
+            f"of a pass over generation {newest}, which more games do not increase; "
+            "lower it, or raise store.share or store.min_games"
         )
 
     def follow(self, shared: Mapping[str, Any]) -> bool:
@@ -184,8 +184,8 @@ class GenerationWindow(OrderedExperience[_Place]):
         if num_samples != self._batch_size or num_samples > self.available():
             raise RunError(
                 f"num_samples ({num_samples}) must be learner.batch_size "
-                f"({self._batch_size}) and at most the {self.available()} that are "
-                f"left; play more games"
+                f"({self._batch_size}) and at most {self.available()}, the rows left; "
+                "play more games"
             )
         if not self._left():
             following = self._next()

@@ -144,12 +144,12 @@ class OrderedExperience(ABC, Generic[D]):
         """
         if priorities is not None:
             raise UsageError(
-                "priorities (given) must be None, rows are drawn evenly; leave them out"
+                "priorities (given) must be None with uniform sampling; leave them out"
             )
         if not self._lent or lease != self._num_returned:
             raise UsageError(
-                f"lease ({lease}) must be the oldest batch not acknowledged; "
-                f"acknowledge batches once each, in order"
+                f"lease ({lease}) must be the oldest unacknowledged batch; acknowledge "
+                "each batch once, in order"
             )
         self._lent.popleft()
 

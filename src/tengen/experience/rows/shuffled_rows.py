@@ -138,8 +138,8 @@ class ShuffledRows(OrderedExperience[_Place]):
         available = self.available()
         if num_samples > available:
             raise RunError(
-                f"num_samples ({num_samples}) must be at most the {available} that "
-                f"were shuffled and not used; run tengen shuffle"
+                f"num_samples ({num_samples}) must be at most {available}, the "
+                "shuffled rows not used yet; run tengen shuffle"
             )
         place = _Place(*self._next, num_samples)
         spans = self._spans(place)
@@ -198,16 +198,16 @@ class ShuffledRows(OrderedExperience[_Place]):
                 continue
             if number > max(self._turns, default=self._next[0] - 1) + 1:
                 warn(
-                    f"shuffled turn ({number}) does not follow the one before it, "
-                    f"which is not in {self._folder.path}; its rows are left out",
+                    f"shuffled turn ({number}) follows a turn that is missing from "
+                    f"{self._folder.path}; its rows are skipped",
                     TengenWarning,
                     stacklevel=2,
                 )
             turn = read_turn(self._folder, number)
             if turn.game != self.game:
                 raise UsageError(
-                    f"shuffled turn ({self._folder.entry(number)}) must be of "
-                    f"{self.game}, not of {turn.game}; choose another --out"
+                    f"shuffled turn ({self._folder.entry(number)}) must be for "
+                    f"{self.game}, not {turn.game}; choose another --out"
                 )
             self._turns[number] = turn
             seen.append(turn)
@@ -236,8 +236,8 @@ class ShuffledRows(OrderedExperience[_Place]):
                 if missing == 0:
                     return spans
         raise RunError(
-            f"shuffled turn ({place.turn}) must have the rows of a batch; its folder "
-            f"or a later one was removed"
+            f"shuffled turn ({place.turn}) must have the rows of a batch, but its "
+            "folder or a later one was removed; restore it"
         )
 
     def _read(self, span: _Span) -> ShardRows:

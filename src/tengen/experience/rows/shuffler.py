@@ -168,9 +168,9 @@ class Shuffler:
         free = shutil.disk_usage(self._folder.path).free
         if free < needed:
             raise DiskFullError(
-                f"disk ({free / 1e6:.0f} MB free at {self._folder.path}) must have "
-                f"room for {num_rows} shuffled rows, {needed / 1e6:.0f} MB; free some, "
-                f"or lower store.limiter.max_samples",
+                f"disk ({free / 1e6:.0f} MB free at {self._folder.path}) must "
+                f"have {needed / 1e6:.0f} MB for {num_rows} shuffled rows; free "
+                "some space, or lower store.limiter.max_samples",
                 needed_bytes=needed,
             )
 

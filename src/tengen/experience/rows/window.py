@@ -83,8 +83,8 @@ class GameWindow(OrderedExperience[WindowDraw]):
                 level = float(state["limiter_level"])
             except WRONG_FORM as error:
                 raise RunError(
-                    f"window's state ({type(error).__name__} in it) is damaged; "
-                    f"go on from an earlier one"
+                    f"window's state ({type(error).__name__} in it) is damaged; resume "
+                    "from an earlier checkpoint"
                 ) from error
         super().__init__(manifest, num_batches)
         # Number of training rows in each segment.
@@ -137,7 +137,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         if self.num_rows < self.config.min_rows:
             return (
                 f"rows ({self.num_rows}) must be at least store.min_rows "
-                f"({self.config.min_rows}); play more"
+                f"({self.config.min_rows}); play more games"
             )
         available = self.available()
         if available >= num_samples:
@@ -145,7 +145,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         return (
             f"samples ({available}) that store.limiter allows must be at least "
             f"learner.batch_size ({num_samples}); play more, or raise "
-            f"store.limiter.samples_per_row"
+            "store.limiter.samples_per_row"
         )
 
     def next_draw(self, num_samples: int) -> WindowDraw:
@@ -157,9 +157,9 @@ class GameWindow(OrderedExperience[WindowDraw]):
         """
         if num_samples > self.available():
             raise RunError(
-                f"num_samples ({num_samples}) must be at most the "
-                f"{self.available()} that {self.num_rows} rows allow now; "
-                f"play more games or raise limiter.samples_per_row"
+                f"num_samples ({num_samples}) must be at most {self.available()}, what "
+                f"{self.num_rows} rows allow now; play more games or raise "
+                "limiter.samples_per_row"
             )
         size = self.window_rows
         first_row = self.num_rows - size
@@ -234,7 +234,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
             num_samples <= size,
             "num_samples",
             num_samples,
-            f"must be at most the window's {size} rows without replacement; lower it",
+            f"must be at most {size}, the window's rows, without replacement; lower it",
         )
         place = self._pass
         if (
@@ -351,9 +351,9 @@ def check_window_memory(
     if needed > free:
         num_rows = _manifest(experience, state).num_rows
         raise RunError(
-            f"window ({config.window_rows(num_rows)} rows) must fit the "
-            f"{free / 1e9:.1f} GB of memory that are free, and takes about "
-            f"{needed / 1e9:.1f} GB; lower --set store.max_rows"
+            f"window ({config.window_rows(num_rows)} rows) needs about "
+            f"{needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB of "
+            "memory are free; lower --set store.max_rows"
         )
 
 

@@ -106,8 +106,8 @@ class StepDraws:
                 drawn = self._table.sample(num_samples, self.config.timeout_s)
         except StoreTimeout as error:
             raise RunError(
-                f"experience ({TABLE}) was short of items for "
-                f"{self.config.timeout_s:g} s; look for a dead actor"
+                f"experience ({TABLE}) had too few items for {self.config.timeout_s:g} "
+                "s; check whether the actors are alive"
             ) from error
         columns = unpack_batch(drawn.columns, self._columns, self.stored)
         return dataclasses.replace(

@@ -219,8 +219,8 @@ def _step_room(
             allowed >= budget.least_memory_bytes,
             "store.memory_bytes",
             allowed,
-            f"must be at least {budget.least_memory_bytes}, the steps of a batch and "
-            f"those that actors write; raise it, or lower learner.batch_size",
+            f"must be at least {budget.least_memory_bytes}, for the steps of a batch "
+            "and of the actors; raise it, or lower learner.batch_size",
         )
         memory_bytes = min(memory_bytes, allowed)
         where = "in memory"
@@ -256,13 +256,13 @@ def _check_memory(
     left = 0 if directory is None else _left_bytes(directory)
     of_items = config.max_items * _ITEM_BYTES
     needed = memory_bytes + of_items
-    places = [(available_memory_bytes() + left, "of memory that are free", "")]
+    places = [(available_memory_bytes() + left, "of free memory", "")]
     if directory is not None:
         there = _existing(directory)
         places.append(
             (
                 _free_bytes(there) + left,
-                f"that are free in {there}, where actors reach it",
+                f"free in {there}, which actors share",
                 ", or enlarge that file system",
             )
         )
@@ -271,12 +271,12 @@ def _check_memory(
         may_shrink = (
             not config.is_queue and budget.least_memory_bytes + of_items <= free
         )
-        advice = "set a lower store.memory_bytes" if may_shrink else "lower it"
+        advice = "lower store.memory_bytes" if may_shrink else "lower it"
         check(
             needed <= free,
             "store.max_items",
             config.max_items,
-            f"must fit the {_size(free)} {which}, and takes up to {_size(needed)}; "
+            f"needs up to {_size(needed)}, more than the {_size(free)} {which}; "
             f"{advice}{otherwise}",
         )
 
@@ -288,8 +288,8 @@ def _check_disk(config: ReplayConfig, num_bytes: int, folder: Path) -> None:
         needed <= free,
         "store.max_items",
         config.max_items,
-        f"must fit the {_size(free)} that are free on the disk of {folder}, and takes "
-        f"{_size(needed)} there; free some space, or lower it",
+        f"needs {_size(needed)}, more than the {_size(free)} free on the disk of "
+        f"{folder}; free some space, or lower it",
     )
 
 

@@ -127,8 +127,8 @@ class SlotWriter:
                 writer.flush(timeout_s)
         except StoreTimeout as error:
             raise RunError(
-                f"experience ({TABLE}) was full for {timeout_s:g} s; look for a dead "
-                f"learner"
+                f"experience ({TABLE}) was full for {timeout_s:g} s; check whether the "
+                "learner is alive"
             ) from error
         self._num_steps += num_rows
         self._is_reset = is_reset[:, num_rows:]

@@ -143,8 +143,8 @@ class StepTable(StepDraws):
             num_slots <= self._slots_left,
             "num_slots",
             num_slots,
-            f"must be at most the {self._slots_left} that the table has memory for; "
-            f"make it for more",
+            f"must be at most {self._slots_left}, what the table has memory for; "
+            "create it with more",
         )
         self._slots_left -= num_slots
         return super().writer(name, num_slots, first)
@@ -173,11 +173,11 @@ class StepTable(StepDraws):
         if not self.config.is_queue and num_items < self.config.min_items:
             return (
                 f"items ({num_items}) must be at least store.min_items "
-                f"({self.config.min_items}); play more, by tengen train"
+                f"({self.config.min_items}); collect more with tengen train"
             )
         return (
-            f"items ({available}) that may be drawn must be at least "
-            f"learner.batch_size ({num_samples}); play more"
+            f"items ({available}) ready for sampling must be at least "
+            f"learner.batch_size ({num_samples}); collect more"
         )
 
     def divide(self, num_samples: int, first: int, last: int) -> Divided:

@@ -84,9 +84,8 @@ class _Check(VerifiedGame):
         """Checks a game's methods, counts, policy layout and symmetries."""
         if not any(callable(getattr(self._own, name, None)) for name in _METHODS):
             raise UsageError(
-                f"{self._name} must be a game, with the methods of "
-                f"tengen.games.OwnGame, or an environment, a gymnasium.Env with reset "
-                f"and step; it has neither"
+                f"{self._name} must be a game (see tengen.games.OwnGame) or an "
+                "environment (a gymnasium.Env); it has the methods of neither"
             )
         for method in _METHODS:
             self.require_method(method)
@@ -131,8 +130,8 @@ class _Check(VerifiedGame):
                 self.fail(
                     "apply",
                     f"action {action}",
-                    "must not change the state that it is given",
-                    "return a changed copy",
+                    "must not modify its argument",
+                    "return a modified copy",
                 )
             again = self.call("apply", state, action)
             self._same_again("apply", f"action {action}", child, again)
@@ -155,8 +154,8 @@ class _Check(VerifiedGame):
             self.fail(
                 method,
                 label,
-                "must lead to the same position each time",
-                "draw nothing at random: a search makes each move once",
+                "must always lead to the same position",
+                "use no randomness, because a search plays each move only once",
             )
 
     def _snapshot(self, state: Any) -> tuple[Any, ...]:
@@ -166,8 +165,8 @@ class _Check(VerifiedGame):
             self.fail(
                 "observation",
                 "asked twice",
-                "must depend on the state only, as all methods must",
-                "keep nothing in the game between calls",
+                "must depend only on the state, like all methods",
+                "store nothing in the game between calls",
             )
         return snapshot
 
@@ -187,9 +186,9 @@ class _Check(VerifiedGame):
             )
         if self._own.num_actions != wanted[layout]:
             raise UsageError(
-                f"{self._name}.policy_layout ({layout!r}) must have "
-                f"{wanted[layout]} actions on planes {planes.shape}, and num_actions "
-                f"is {self._own.num_actions}; use flat if actions are no cells"
+                f"{self._name}.policy_layout ({layout!r}) needs num_actions "
+                f"{wanted[layout]} with planes {planes.shape}, not "
+                f"{self._own.num_actions}; use flat if actions are not cells"
             )
 
     def _actions_are_permuted(self) -> None:
@@ -200,15 +199,15 @@ class _Check(VerifiedGame):
                 self.fail(
                     "transform_action",
                     f"symmetry {symmetry}",
-                    "must take every action to another one in range",
-                    "no two actions may share an image",
+                    "must map the actions one to one",
+                    "give each action a different image",
                 )
             if symmetry == 0 and image != every:
                 self.fail(
                     "transform_action",
                     "symmetry 0",
-                    "must leave every action as it is",
-                    "number the identity 0",
+                    "must not change any action",
+                    "use number 0 for the identity",
                 )
 
     def _planes_are_permuted(self, shape: tuple[int, ...]) -> None:
@@ -222,8 +221,8 @@ class _Check(VerifiedGame):
                 self.fail(
                     "transform_planes",
                     f"symmetry {symmetry}",
-                    "must only move the entries of the planes",
-                    "turn and mirror them, or declare fewer symmetries",
+                    "must only permute the entries of the planes",
+                    "rotate and mirror them, or declare fewer symmetries",
                 )
 
     def _same_under_symmetry(self, state: Any, turned: Any, symmetry: int) -> None:
@@ -243,8 +242,8 @@ class _Check(VerifiedGame):
             self.fail(
                 "transform_planes",
                 label,
-                "must give the planes of the game with transformed actions",
-                "see transform_action, or declare fewer symmetries",
+                "must match the planes of the game with transformed actions",
+                "correct transform_action, or declare fewer symmetries",
             )
         player, terminal, legal, returns, _, _ = self.snapshot(turned)
         if legal is not None and snapshot[2] is not None:
@@ -263,7 +262,7 @@ class _Check(VerifiedGame):
             self.fail(
                 "transform_action",
                 label,
-                "must lead to a game with the same rules and result",
+                "must preserve the rules and the result",
                 "declare fewer symmetries",
             )
 
@@ -293,8 +292,8 @@ class GameFacts:
         if not self.alike:
             return ""
         return (
-            f"observation ({self.alike}) should show all that legal actions depend on, "
-            f"for positions with the same planes share one evaluation; add planes"
+            f"observation ({self.alike}) should determine the legal actions, because "
+            f"positions with equal planes share an evaluation; add planes"
         )
 
     def see(self, ply: int, player: int, legal: tuple[int, ...], planes: bytes) -> None:
@@ -314,11 +313,11 @@ class GameFacts:
         elif met[1] != (player, legal) and not self.alike:
             first_ply, (first_player, first_legal) = met
             if first_player != player:
-                other = "another player is to move"
+                other = "the side to move differs"
             else:
                 action = min(set(first_legal) ^ set(legal))
-                other = f"action {action} is legal in one of them alone"
-            self.alike = f"the same at ply {first_ply} and at ply {ply}, where {other}"
+                other = f"action {action} is legal in only one of them"
+            self.alike = f"equal at plies {first_ply} and {ply}, although {other}"
 
     def finish(self, num_plies: int, first: float) -> None:
         """Records a finished game.

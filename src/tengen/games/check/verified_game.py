@@ -107,7 +107,7 @@ class VerifiedGame:
                 "legal_actions",
                 legal,
                 f"must be 0 to {self._own.num_actions - 1}",
-                "raise num_actions or number the actions from 0",
+                "raise num_actions, or number the actions from 0",
             )
         return legal
 
@@ -115,7 +115,7 @@ class VerifiedGame:
         """Returns the side to move; fails unless it is 0 or 1."""
         player = self.call("to_play", state)
         if not is_int(player) or player not in (0, 1):
-            self.fail("to_play", player, "must be 0 or 1", "0 moves first")
+            self.fail("to_play", player, "must be 0 or 1", "use 0 for the first player")
         return int(player)
 
     def returns(self, state: Any) -> tuple[float, float]:
@@ -130,7 +130,7 @@ class VerifiedGame:
                 "returns",
                 value,
                 "must be (1, -1), (-1, 1) or (0, 0)",
-                "the game is zero-sum; 0 is a draw",
+                "use 0 for a draw",
             )
         return first, second
 
@@ -141,8 +141,8 @@ class VerifiedGame:
             self.fail(
                 "observation",
                 "plane 0 is all 0",
-                "must be 1 on the board in plane 0",
-                "put np.ones((H, W)) before the others",
+                "must be 1 on all points of the board",
+                "insert np.ones((H, W)) as plane 0",
             )
         return planes
 
@@ -176,12 +176,10 @@ class VerifiedGame:
                 method,
                 f"shape {planes.shape}",
                 f"must be {self._shape}, as in the initial state",
-                "give every position the same planes",
+                "use the same shape for every position",
             )
         if not np.isfinite(planes).all():
-            self.fail(
-                method, "nan or inf", "must be finite", "check the planes' values"
-            )
+            self.fail(method, "nan or inf", "must be finite", "correct the planes")
         return planes
 
     def snapshot(self, state: Any) -> tuple[Any, ...]:

@@ -102,7 +102,7 @@ def parse_bytes(text: bytes) -> Tree:
             reading a value seems to contain a property that affects the position.
     """
     if len(text) > 4 * MAX_CHARACTERS:
-        rule = f"must be at most {4 * MAX_CHARACTERS} bytes; keep games apart"
+        rule = f"must be at most {4 * MAX_CHARACTERS} bytes; split the file"
         raise refuse("text", f"{len(text)} bytes", rule)
     named = _named(text)
     whole = _whole(text, named)
@@ -158,7 +158,7 @@ def _check_swallowed(tree: Tree, reading: str) -> None:
                 if _LOST.search(
                     _raw(value) if is_masked else value.encode(reading, "replace")
                 ):
-                    rule = "must be in the charset that CA names; save it as UTF-8"
+                    rule = "must match the charset in CA; save it as UTF-8"
                     raise refuse("text", value, rule)
 
 

@@ -70,7 +70,7 @@ def read_sgf(
     else:
         tree = parse_tree(text.removeprefix("\ufeff"))
     if tree.has_variations and not main_line:
-        rule = "must be one line of play; ask for the main line"
+        rule = "are not supported here; read only the main line"
         raise refuse("text", "variations", rule)
     notes = _notes(tree)
     num_start, num_read = _parts(tree.nodes, num_moves)
@@ -84,7 +84,7 @@ def read_sgf(
     if not black and opens != "B" and handicap > 1:
         black = _fixed_stones(rules, root, handicap)
     elif handicap > 1 and black and handicap != len(black):
-        notes.append(f"HA ({handicap}) is not the number of AB's stones, {len(black)}")
+        notes.append(f"HA ({handicap}) differs from the number of AB, {len(black)}")
     to_play = _to_play(nodes, notes)
     first = _first_player(to_play, opens, black, white)
     if black and not white and first == 1 and is_fixed_handicap(rules, black):
@@ -153,10 +153,10 @@ def _parts(nodes: list[Node], num_moves: int | None) -> tuple[int, int]:
 
 def _notes(tree: Tree) -> list[str]:
     """Returns notes about truncation of an SGF text and about further games in it."""
-    notes = ["more games follow; this is the first"] if tree.is_collection else []
+    notes = ["only the first of several games is read"] if tree.is_collection else []
     if tree.is_cut:
         dropped = f"; its last value, of {tree.unfinished[:40]}, is dropped"
-        notes.append("the text ends before the game" + dropped * bool(tree.unfinished))
+        notes.append("the text ends within the game" + dropped * bool(tree.unfinished))
     return notes
 
 
@@ -165,7 +165,7 @@ def _line(node: Node, name: str, notes: list[str] | None = None) -> str:
     values = (plain_text(v, keep_lines=False).strip(" ") for v in node.get(name, ()))
     said = list(dict.fromkeys(filter(None, values)))
     if notes is not None and len(said) > 1:
-        notes.append(f"{name} has several values; the first, {said[0][:40]}, is taken")
+        notes.append(f"{name} has several values; the first, {said[0][:40]}, is used")
     return said[0] if said else ""
 
 
@@ -186,11 +186,11 @@ def _board(root: Node, nodes: list[Node]) -> tuple[int, int]:
     for node in (root, *nodes):
         for game in filter(None, map(str.strip, node.get("GM", ()))):
             if re.fullmatch(r"\+?0{0,5}1|go", game, re.IGNORECASE) is None:
-                raise refuse("GM", game, "must be 1, Go; only Go is read")
+                raise refuse("GM", game, "must be 1 for Go; other games cannot be read")
         for size in filter(None, map(str.strip, node.get("SZ", ()))):
             sizes[_size(size)] = size
             if len(sizes) > 1:
-                raise refuse("SZ", size, "must be one size; keep one")
+                raise refuse("SZ", size, "must be one size; remove the others")
         if node is root:
             sizes = sizes or {(19, 19): "19"}
     return next(iter(sizes))
@@ -201,7 +201,7 @@ def _size(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"\+?([0-9]{1,3})(?:\s*[:xX]\s*([0-9]{1,3}))?", text)
     width, height = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not (2 <= width <= _MAX_SIZE and 2 <= height <= _MAX_SIZE):
-        raise refuse("SZ", text, f"must be 2 to {_MAX_SIZE}; no other board is played")
+        raise refuse("SZ", text, f"must be 2 to {_MAX_SIZE}; use such a board")
     return height, width
 
 
@@ -211,7 +211,7 @@ def _set_rules(root: Node, rules: GoRules, notes: list[str]) -> bool:
         area = rules.height * rules.width
         komi = _komi(text, _line(root, "AP").lower(), area)
         if komi is None:
-            notes.append(f"KM ({text[:40]}) is no komi; {rules.komi:g} is taken")
+            notes.append(f"KM ({text[:40]}) is not a komi; {rules.komi:g} is used")
         else:
             rules.komi = komi
     plies = _line(root, "PLIES")
@@ -264,7 +264,7 @@ def _handicap(root: Node, notes: list[str]) -> int:
     if match := re.match(r"\+?([0-9]{1,3})(?![0-9])", text):
         return int(match[1])
     if text:
-        notes.append(f"HA ({text[:40]}) is no number")
+        notes.append(f"HA ({text[:40]}) is not a number")
     return 0
 
 
@@ -275,7 +275,7 @@ def _fixed_stones(rules: GoRules, root: Node, handicap: int) -> list[int]:
     try:
         return sorted(handicap_points(rules.height, rules.width, handicap))
     except CoreError as error:
-        rule = "must be a handicap that the board has points for; write AB"
+        rule = "is too large for the board; list the stones in AB"
         raise refuse("HA", handicap, rule) from error
 
 

@@ -89,8 +89,8 @@ def setup_moves(record: GoRecord) -> list[int]:
     _play(game, state, moves, "setup")
     if len(state.legal_actions()) == 0 or not _has_stones(state, record):
         raise UsageError(
-            f"SGF setup ({len(black)} and {len(white)} stones) must leave every stone "
-            f"a liberty, in a game of handicap 0; correct the stones"
+            f"SGF setup ({len(black)} and {len(white)} stones) must leave each chain a "
+            "liberty, in a game without handicap; correct the stones"
         )
     return moves
 
@@ -138,8 +138,8 @@ def _play(game: Game, state: State, moves: Sequence[int], what: str) -> None:
             is_on = 0 <= action < game.num_actions
             vertex = write_vertex(action, game.height, game.width) if is_on else action
             raise UsageError(
-                f"SGF {what} ({vertex}, number {number}) must be legal; keep the moves "
-                f"before it"
+                f"SGF {what} ({vertex}, number {number}) must be legal; remove it and "
+                "the later moves"
             ) from error
 
 
@@ -164,7 +164,7 @@ def read_move(node: Node, rules: GoRules) -> tuple[int, int]:
     """
     if "B" in node and "W" in node:
         points = f"{node['B'][0]} and {node['W'][0]}"
-        raise refuse("B and W", points, "must stand in nodes of their own; correct")
+        raise refuse("B and W", points, "must be in separate nodes; separate them")
     name = "B" if "B" in node else "W"
     actions = {_action(text.strip(), rules, name) for text in node[name]}
     if len(actions) > 1:
@@ -225,7 +225,7 @@ def start_stones(start: list[Node], rules: GoRules) -> tuple[list[int], list[int
     for node in start:
         black, white, empty = (_points(node, name, rules) for name in _STONES)
         if black & white or black & empty or white & empty:
-            rule = "must not name a point of one another; correct them"
+            rule = "must not list a point twice; correct them"
             raise refuse("AB, AW and AE", "a point twice", rule)
         for own, colour in zip(stones, (black, white), strict=True):
             own -= black | white | empty
@@ -271,7 +271,7 @@ def check_later_stones(
                 stones = stones_on(state)
                 changed = changed and _changed(node, stones, rules)
         if changed is not None:
-            rule = "must change nothing after the first move, where a game has begun"
+            rule = "must change no stones after the first move"
             raise refuse(changed, node[changed][0], f"{rule}; keep the moves before")
 
 

@@ -26,7 +26,7 @@ MAX_CHARACTERS = 1 << 20
 """The maximum length of an SGF text, in characters."""
 
 _MAX_DEPTH = 1000
-_WHOLE = 'must be a whole game, "(;...)"; check the file'
+_WHOLE = 'must be a complete game, "(;...)"; check the file'
 # Matches "(;" if a node's content or the end of the text follows, unlike in "(;-)".
 _BEGINNING = re.compile(
     r"\([\s\0]*;[\s\0]*+(?=[A-Za-z();]|[0-9_][A-Za-z0-9_]*+[\s\0]*+\[|$)"
@@ -99,7 +99,7 @@ def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
             deep, or the text ends before the position is known.
     """
     if len(text) > most:
-        rule = f"must be at most {most} characters; keep games apart"
+        rule = f"must be at most {most} characters; split the file"
         raise refuse("text", f"{len(text)} characters", rule)
     nodes: list[Node] = []
     levels: list[_Level] = []
@@ -113,7 +113,7 @@ def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
         sign = text[place : place + 1]
         if sign == "(":
             if len(levels) == _MAX_DEPTH:
-                rule = f"must have at most {_MAX_DEPTH} variations in one another"
+                rule = f"must nest at most {_MAX_DEPTH} variations"
                 raise refuse("text", "deep", f"{rule}; keep the main line")
             if levels and levels[-1].num_nodes == 0:
                 raise _unexpected(text, place, "a node")
@@ -131,7 +131,7 @@ def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
             levels[-1].num_nodes += 1
             if levels[-1].is_main:
                 if last and (not nodes or _LOWER.sub("", last[0]) in _POSITION):
-                    raise _unexpected(text, last.end(), f"a whole value of {last[0]}")
+                    raise _unexpected(text, last.end(), f"a full value of {last[0]}")
                 nodes.append(node)
             unfinished = last[0] if last else ""
         elif not sign:

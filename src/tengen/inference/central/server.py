@@ -261,8 +261,8 @@ def serve_rows(server: InferenceServer, signature: Signature) -> Service:
         is_shared = message["is_shared"]
         if is_shared is not False and connection.family != socket.AF_UNIX:
             raise UsageError(
-                f"is_shared ({is_shared}) must be False between hosts; connect by the "
-                f"folder"
+                f"is_shared ({is_shared}) must be False between hosts; connect through "
+                "the folder"
             )
         asked = from_dict(Signature, message["signature"], "signature")
         for part in ("inputs", "outputs", "state"):
@@ -270,8 +270,8 @@ def serve_rows(server: InferenceServer, signature: Signature) -> Service:
             # Compare the order too, because it determines the order of the arrays.
             if list(mine.items()) != list(theirs.items()):
                 raise UsageError(
-                    f"signature ({part} {', '.join(theirs) or 'none'}) must be the "
-                    f"network's, {', '.join(mine) or 'none'}; start this role again"
+                    f"signature ({part} {', '.join(theirs) or 'none'}) must be that of "
+                    f"the network, {', '.join(mine) or 'none'}; restart this role"
                 )
         server.add(Stream(connection.dup(), bool(is_shared)), num_rows)
         return {}

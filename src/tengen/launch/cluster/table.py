@@ -186,8 +186,8 @@ def check_fits(
         others = ", ".join(one.worker.name for one in table if not one.is_given)
         raise UsageError(
             f"launch.roles leaves no core of {num_cpus:g} for {others}: "
-            f"{_listed(nodes)}; lower num_cpus, or set launch.grows=true where the "
-            f"cluster adds hosts"
+            f"{_listed(nodes)}; lower num_cpus, or set launch.grows=true if the "
+            "cluster adds hosts"
         )
 
 
@@ -216,13 +216,13 @@ def _no_room(
         dict.fromkeys(f"launch.roles.{one.worker.given_as}" for one in given)
     )
     where = "in the cluster beside the other roles"
-    advice = "set launch.grows=true where the cluster adds hosts"
+    advice = "set launch.grows=true if the cluster adds hosts"
     if len(group) > 1:
         where = "together on one host of the cluster"
     if home:
         where = (
-            f"on host {next(node.host for node in nodes if node.node == home)}, which "
-            f"alone has the run directory"
+            f"on host {next(node.host for node in nodes if node.node == home)}, the "
+            "only host with the run directory"
         )
         advice = "put the run on a filesystem that all hosts have"
     verb = "have" if len(given) > 1 else "has"

@@ -98,8 +98,8 @@ class Runner:
         if missing:
             raise RunError(
                 f"ranks ({', '.join(map(str, missing))}) did not join within "
-                f"{self._join_s:g} s; their hosts must reach a port of "
-                f"{self.ranks[0].host}, see what they print"
+                f"{self._join_s:g} s; their hosts must be able to connect to "
+                f"{self.ranks[0].host}, see their output"
             )
 
     def look(self, run: RunDirectory, call: str) -> None:
@@ -115,7 +115,7 @@ class Runner:
         for rank in self._tickets:
             self._send(rank, {"look": path, "call": call})
         with self._changed:
-            self._wait_for(lambda: {*self._looked, *self._lost}, f"to look at {path}")
+            self._wait_for(lambda: {*self._looked, *self._lost}, f"to check {path}")
             blind = [rank for rank in self._tickets if not self._looked.get(rank)]
             self._looked.clear()
         if blind:
@@ -123,8 +123,8 @@ class Runner:
                 f"rank {rank} on {self.ranks[rank].host}" for rank in blind
             )
             raise UsageError(
-                f"run ({path}) must be the same folder on every host, and is not for "
-                f"{names}; give --out a folder that all hosts mount"
+                f"run ({path}) must be the same folder on every host, and is missing "
+                f"on {names}; set --out to a folder that all hosts mount"
             )
 
     def know(self, table: Sequence[Placed]) -> None:
@@ -255,8 +255,8 @@ class Runner:
         where = f"{rank} on {self.ranks[rank].host}"
         return (
             f"rank ({', '.join((where, *self._holds.get(rank, [])))}) "
-            f"{self._lost[rank]}; see that host, then run the same command again to go "
-            "on"
+            f"{self._lost[rank]}; see that host, then run the same command again to "
+            "resume"
         )
 
 

@@ -78,8 +78,8 @@ def check_alike(ranks: Sequence[RankInfo]) -> None:
             if theirs != ours:
                 raise UsageError(
                     f"{what} ({theirs} on rank {one.rank}, host {one.host}) must be "
-                    f"{ours}, as on rank 0, host {first.host}; install the same on "
-                    f"every host"
+                    f"{ours}, as on rank 0, host {first.host}; install the same "
+                    "version on every host"
                 )
 
 
@@ -142,7 +142,7 @@ def _check_doors(config: RunConfig, placed: Sequence[Placed]) -> None:
     if home != inference:
         raise UsageError(
             f"launch.roles.{schedule.serving} (on {inference}) must be on the host of "
-            f"the learner, {home}; ask for less of cores or GPUs for one of them"
+            f"the learner, {home}; request fewer cores or GPUs for one of them"
         )
     clients = {"learners": "follow"}
     if schedule.serving:
@@ -151,8 +151,8 @@ def _check_doors(config: RunConfig, placed: Sequence[Placed]) -> None:
         away = sorted({*hosts.get(role, ())} - {home})
         if away and not config.launch.listen:
             raise UsageError(
-                f"launch.listen (empty) must name an address of {home}, as {who} are "
-                f"on {', '.join(away)}; set it, launch.certificate_file and "
+                f"launch.listen (empty) must be an address of {home}, because {who} "
+                f"are on {', '.join(away)}; set it, launch.certificate_file and "
                 f"launch.key_file"
             )
 
@@ -221,11 +221,11 @@ class _Plan:
         parts = [f"{with_roles} {names}"]
         if acting:
             parts.append(f"{count} {'has' if count == 1 else 'have'} one {acting} each")
-        advice = f"give mpirun -n {busy + count}"
+        advice = f"use mpirun -n {busy + count}"
         if acting and left >= 1 and count != left:
             advice += f", or --set launch.roles.{acting}.count={left}"
         return UsageError(
-            f"ranks ({len(self._ranks)}) must be {busy + count}, as "
+            f"ranks ({len(self._ranks)}) must be {busy + count}: "
             f"{' and '.join(parts)}; {advice}"
         )
 
@@ -253,15 +253,15 @@ class _Plan:
         }
         words = {
             "cpus": ("cores", "mpirun --bind-to none or a larger host"),
-            "gpus": ("GPUs", "mpirun a host with more"),
+            "gpus": ("GPUs", "mpirun a host with more GPUs"),
         }
         for name, (things, advice) in words.items():
             wanted = getattr(asked, f"num_{name}")
             if wanted > left[name]:
                 return (
                     f"launch.roles.{worker.given_as}.num_{name} ({wanted}) must be at "
-                    f"most {left[name]}, the {things} that rank {rank} on {one.host} "
-                    f"has left for {worker.name}; lower it, or give {advice}"
+                    f"most {left[name]}, the free {things} of rank {rank} on "
+                    f"{one.host} for {worker.name}; lower it, or give {advice}"
                 )
         return ""
 
@@ -326,7 +326,7 @@ def _check_seen(name: str, text: str, rank: RankInfo, placed: Placed) -> None:
     for word in text.split(","):
         if int(word.removeprefix("cuda:")) >= len(seen):
             raise UsageError(
-                f"{name} ({word}) is not there for {placed.worker.name}, which sees "
-                f"{len(seen)} GPUs of rank {rank.rank} on {rank.host}; give mpirun "
-                f"hosts that have it, or use --devices cpu"
+                f"{name} ({word}) is not available to {placed.worker.name}, which sees "
+                f"{len(seen)} GPUs of rank {rank.rank} on {rank.host}; give mpirun a "
+                "host with it, or use --devices cpu"
             )

@@ -151,7 +151,7 @@ def _warn(name: str, error: Exception) -> None:
     said = str(error).strip().splitlines()
     reason = said[0] if said else type(error).__name__
     warnings.warn(
-        f"curves ({name}) are drawn no more in this call, the run goes on: {reason}",
+        f"curves ({name}) stop for this call, and the run continues: {reason}",
         TengenWarning,
         stacklevel=3,
     )
@@ -181,7 +181,7 @@ class ObserveConfig:
             "/" not in self.wandb,
             "wandb",
             self.wandb,
-            "must be the name of a project; the variable WANDB_ENTITY says whose it is",
+            "must be the name of a project; set its owner with WANDB_ENTITY",
         )
 
 

@@ -193,9 +193,7 @@ def _shown(value: float) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen curves``."""
-    parser.add_argument(
-        "run", metavar="RUN", help="the run directory; a run is one seed"
-    )
+    parser.add_argument("run", metavar="RUN", help="the run directory")
     parser.add_argument("csv", metavar="CSV", help="the file to write")
 
 

@@ -146,7 +146,7 @@ def _stones_until_done(engine: Engine) -> Stones:
         owner = None if found is None else _OWNERS.get(found[2])
         if found is None or owner is None:
             raise GomocupError(
-                f"stone ({line[:40]}) must be X,Y,1 of the own side or X,Y,2"
+                f"stone ({line[:40]}) must be X,Y,1 (own) or X,Y,2 (opponent)"
             )
         stones = stones.with_stone(owner, _cell(engine, found[1]), engine.rules.size)
     return stones
@@ -199,7 +199,7 @@ def _lines_until_done(engine: Engine) -> list[str]:
             command is not None and command.name in COMMANDS.keys() - {"DONE", "INFO"}
         ):
             engine.is_over = command is not None and command.name == "END"
-            raise GomocupError("the stones must end by DONE")
+            raise GomocupError("the stones must end with DONE")
         engine.lines.next()
         if command is None:
             continue
@@ -215,7 +215,7 @@ def _cell(engine: Engine, text: str) -> int:
     size = engine.rules.size
     action = read_cell(text, size)
     if action is None:
-        raise GomocupError(f"cell ({text[:40]}) must be X,Y, both of 0 to {size - 1}")
+        raise GomocupError(f"cell ({text[:40]}) must be X,Y, each 0 to {size - 1}")
     return action
 
 
@@ -267,9 +267,7 @@ def answer_swap2(engine: Engine, cells: list[int], begun_s: float) -> str | None
         GomocupError: The number of stones is invalid, or the game has ended.
     """
     if len(cells) not in (0, _NUM_OFFERED, _NUM_OFFERED + 2):
-        raise GomocupError(
-            f"stones ({len(cells)}) must be 0, 3 or 5 where SWAP2BOARD sends them"
-        )
+        raise GomocupError(f"stones ({len(cells)}) must be 0, 3 or 5 after SWAP2BOARD")
     if not cells:
         offer = _offer(engine, begun_s)
         engine.limits.spend(time.monotonic() - begun_s)

@@ -91,8 +91,8 @@ class ManagerLimits:
         least = self._own_bytes + _SPARE_BYTES + _NUM_TREES * _LEAST_TREE_BYTES
         if 0 < self._max_memory < least:
             return (
-                f"max_memory ({self._max_memory}) must be at least {least} bytes for "
-                f"the program and this model"
+                f"max_memory ({self._max_memory}) must be at least {least} bytes, for "
+                "the program and this model"
             )
         return None
 
@@ -173,7 +173,7 @@ class ManagerLimits:
     def _rule_problem(self) -> str | None:
         for bit, name in _OTHER_RULES.items():
             if self._rule & bit:
-                return f"is for {name}, which no model plays"
+                return f"is for {name}, which is not supported"
         if self._rule not in (0, _EXACTLY_FIVE):
             return "must be 0 or 1"
         if (self._rule == _EXACTLY_FIVE) != self._rules.exactly_five:
@@ -346,7 +346,7 @@ class Engine(Session):
         if text is None or self.is_over:
             return
         for note in self.limits.take_notes():
-            self.say(f"{note}; it is passed over")
+            self.say(f"{note}; it is ignored")
         self._write(one_line(text))
 
     def is_stopped(self) -> bool:

@@ -132,7 +132,7 @@ class Stones:
         if ahead not in (0, 1):
             raise GomocupError(
                 f"stones ({len(cells[OWN])} own, {len(cells[OTHER])} of the other "
-                f"side) must be as many of both, or one more of the other side"
+                "side) must be equal in number, or one more of the other side"
             )
         movers = (to_move, waits) if ahead == 0 else (waits, to_move)
         state, moves = game.new_state(), list[int]()
@@ -151,4 +151,4 @@ def _next(state: State, cells: list[int]) -> tuple[State, int]:
         after.apply(action)
         if not after.is_terminal():
             return after, action
-    raise GomocupError("the game on this board is over; RESTART begins another")
+    raise GomocupError("the game on this board is over; RESTART starts another")

@@ -263,7 +263,7 @@ def _set_rules(engine: Engine, command: Command) -> str:
     try:
         engine.position = engine.placed(start, engine.position.moves)
     except (UsageError, _core.CoreError):
-        raise GtpError("a move of this game is illegal by these rules") from None
+        raise GtpError("a move of this game is illegal under these rules") from None
     return ""
 
 

@@ -36,16 +36,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--name",
         default="tengen",
         metavar="TEXT",
-        help="the program's name for the controller; Lizzie shows owners and scores "
-        "only if it begins with KataGo (tengen)",
+        help="the program's name for the controller; Lizzie shows ownership and scores "
+        "only if the name starts with KataGo (tengen)",
     )
     parser.add_argument(
         "--resign-below",
         type=float,
         default=None,
         metavar="VALUE",
-        help="resign once the value, in [-1, 1], was below this at three of its own "
-        "moves in a row, for example -0.95 (never)",
+        help="resign after the value, in [-1, 1], was below this at three consecutive "
+        "own moves, for example -0.95 (never)",
     )
 
 
@@ -181,7 +181,7 @@ def _ownership(engine: Engine, command: Command) -> str:
     position = engine.position.going_on()
     forecast = engine.forecast(position)
     if forecast is None:
-        raise GtpError("the network knows nothing of owners")
+        raise GtpError("the network does not predict ownership")
     owners = forecast.ownership_to_play.ravel()
     texts = [f"{x:.3f}" for x in (-owners if position.state.to_play == 1 else owners)]
     return "\n".join(_rows(texts, engine.board[1]))

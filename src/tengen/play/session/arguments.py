@@ -42,7 +42,7 @@ def add_session_arguments(parser: argparse.ArgumentParser, models: str) -> None:
         type=int,
         default=None,
         metavar="N",
-        help="most simulations a move (400; with a clock as many as time allows)",
+        help="maximum simulations per move (400; with a clock, as many as time allows)",
     )
     add_level_argument(parser)
     add_search_arguments(parser)
@@ -59,8 +59,8 @@ def add_level_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level",
         metavar="L",
-        help="how strong a bundled player is: a number from 1, the weakest, a name "
-        "such as beginner, or rating:1200; tengen players NAME lists the levels",
+        help="level of a bundled player: a number from 1 (weakest), a name such as "
+        "beginner, or rating:1200; tengen players NAME lists the levels",
     )
 
 
@@ -76,7 +76,7 @@ def checked_simulations(args: argparse.Namespace) -> int | None:
     simulations: int | None = args.simulations
     if simulations is not None:
         check_range("simulations", simulations, 1, MAX_SIMULATIONS)
-        rule = "has simulations of its own; leave --simulations out"
+        rule = "sets the simulations itself; leave --simulations out"
         check(args.level is None, "level", args.level, rule)
     return simulations
 
@@ -94,7 +94,7 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--devices",
         metavar="D",
-        help="device that the model computes on: cpu or cuda:0 (cpu)",
+        help="device of the model: cpu or cuda:0 (cpu)",
     )
     parser.add_argument(
         "--set",
@@ -108,8 +108,8 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fresh",
         action="store_true",
-        help="begin each search with an empty tree, so that a position gets the same "
-        "answer each time; else the tree is kept between moves",
+        help="start each search with an empty tree, which makes answers repeatable; "
+        "otherwise the tree is reused between moves",
     )
 
 
@@ -127,7 +127,7 @@ def load_for_session(args: argparse.Namespace) -> tuple[Player, int | None, int]
         RunError: The backend rejects the model.
     """
     simulations = checked_simulations(args)
-    rule = "keeps its tree, which --fresh forbids; leave one of them out"
+    rule = "needs tree reuse, which --fresh disables; leave one of them out"
     check(not (args.ponder and args.fresh), "ponder", args.ponder, rule)
     player = load_player(
         args.model,
@@ -140,7 +140,7 @@ def load_for_session(args: argparse.Namespace) -> tuple[Player, int | None, int]
     if player.level is not None:
         simulations = player.level.simulations
         # Reject --ponder, because it would make the player stronger than its level.
-        check(not args.ponder, "ponder", args.ponder, "needs no level; leave one out")
+        check(not args.ponder, "ponder", args.ponder, "excludes --level; leave one out")
     threads = player.usual_threads(args.threads, is_repeatable=args.fresh)
     return player, simulations, threads
 

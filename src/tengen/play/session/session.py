@@ -233,5 +233,5 @@ class Session(ABC):
         try:
             self.search(moves, limits, begun_s, lambda _: bool(self.lines.waiting()))
         except (TengenError, _core.CoreError) as error:
-            print(f"tengen: pondering ends: {error}", file=sys.stderr)
+            print(f"tengen: pondering stopped: {error}", file=sys.stderr)
             self._ponders = False

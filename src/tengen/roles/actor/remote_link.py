@@ -232,8 +232,8 @@ class RemoteLink:
                 self._say_once(service)
                 if time.monotonic() >= until:
                     raise RunError(
-                        f"{service} did not let this actor in for "
-                        f"{self.patience_s:g} s: {error}"
+                        f"{service} did not accept this actor for {self.patience_s:g} "
+                        f"s: {error}"
                     ) from error
             if self._stop.wait(_RETRY_S):
                 raise central.Interrupted

@@ -216,7 +216,7 @@ class ActorRole(Role):
 
     def _tell_alive(self) -> None:
         within_s = self._agent.actor.step_timeout_s + _SIGN_S
-        why = self._hangs(f"without a sign of life for {within_s:.0f} s")
+        why = self._hangs(f"without a heartbeat for {within_s:.0f} s")
         with self._sign_lock:
             if self._is_turning:
                 self._context.alive(within_s, why)

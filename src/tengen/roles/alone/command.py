@@ -54,7 +54,7 @@ _MAX_GAMES = 1_000_000_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command-line arguments common to all standalone roles."""
     parser.add_argument("run", type=Path, help="a run directory")
-    parser.add_argument("--once", action="store_true", help="make one turn, then end")
+    parser.add_argument("--once", action="store_true", help="do one turn, then end")
     parser.add_argument("--threads", type=int, help="cores to use (all)")
     parser.add_argument(
         "--devices", help="cpu, cuda:0 or cuda:0,cuda:1 (the run's devices)"
@@ -94,8 +94,8 @@ def selfplay_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--games",
         type=int,
-        help="end once this call has played so many games, with the last "
-        "generation complete",
+        help="end when this call has played this many games and completed the last "
+        "generation",
     )
 
 
@@ -214,7 +214,7 @@ def serve(
         run = RunDirectory.open(args.run)
         if run.stop_requested():
             raise RunError(
-                f"run ({run.path}) was asked to stop; remove {run.path / 'STOP'} first"
+                f"run ({run.path}) has a stop request; remove {run.path / 'STOP'} first"
             )
         check_typed(read_config(run).task, args.task, run.path)
         number = None if mirror is None else mirror.place.events

@@ -110,7 +110,7 @@ class RunConfig:
             self.inference.precision != "int8" or self.net.can_quantise,
             "inference.precision",
             self.inference.precision,
-            f"needs convolutions, which net.kind {self.net.kind} has not; use fp32",
+            f"needs convolutions, which net.kind {self.net.kind} lacks; use fp32",
         )
         self._check_launch()
 
@@ -172,7 +172,7 @@ class RunConfig:
         for role, given in self.launch.roles.items():
             if role not in known:
                 raise UsageError(
-                    f"launch.roles ({role}) is not a role of this run; "
+                    f"launch.roles ({role}) must be a role of this run; "
                     f"{did_you_mean(role, known)}"
                 )
             check(
@@ -180,18 +180,17 @@ class RunConfig:
                 f"launch.roles.{role}.count",
                 given.count,
                 f"must be 1, as only {' and '.join(filter(None, several)) or 'acting'} "
-                f"may have several processes; leave it out",
+                "can have several processes; leave it out",
             )
             if role == schedule.serving:
                 name = f"launch.roles.{role}.count"
-                check_range(name, given.count, 1, MOST_SERVERS, "use one a device")
+                check_range(name, given.count, 1, MOST_SERVERS, "use one per device")
         num_learners = self.launch.of("learn").count
         check(
             num_learners <= self.learner.batch_size,
             "launch.roles.learn.count",
             num_learners,
-            f"must be at most {self.learner.batch_size}, the "
-            "learner.batch_size; lower it",
+            f"must be at most learner.batch_size ({self.learner.batch_size}); lower it",
         )
 
 

@@ -237,8 +237,8 @@ def _upgraded(config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     actor = config.get("actor")
     if isinstance(actor, Mapping) and actor.get("kind", "selfplay") != "selfplay":
         raise UsageError(
-            f"agent ({name}) of {where} is of an earlier version, whose experience "
-            f"this version cannot read; choose another --out"
+            f"agent ({name}) of {where} is from an earlier version, whose experience "
+            "this version cannot read; choose another --out"
         )
     moved = (*_OF_SELFPLAY, "actor", "loss")
     agent = {key: _without_kind(key, config[key]) for key in moved if key in config}
@@ -270,8 +270,8 @@ def change_config(config: RunConfig, settings: Sequence[str]) -> RunConfig:
         verb = "is" if len(changes) == 1 else "are"
         values = ", ".join(str(old) for _, old, _ in changes)
         raise UsageError(
-            f"{names} {verb} fixed since the run began, as {values}; "
-            f"leave it out or choose another --out"
+            f"{names} {verb} fixed for this run, at {values}; leave it out, or choose "
+            "another --out"
         )
     return changed
 

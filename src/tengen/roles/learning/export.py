@@ -90,7 +90,7 @@ class ExportRole(Role):
             return None
         number, saved = _read_newest(self._run, number)
         self.waits_for = (
-            f"checkpoint ({number:06d}) is exported already; run tengen learn first"
+            f"checkpoint ({number:06d}) is already exported; run tengen learn first"
         )
         if saved.num_steps <= _exported_steps(self._run):
             self._exported = known
@@ -238,8 +238,8 @@ class ExportRole(Role):
         if num_rows < _MIN_INT8_ROWS:
             return self._refused(
                 generation,
-                f"num_rows ({num_rows}) of different positions is below "
-                f"{_MIN_INT8_ROWS}",
+                f"num_rows ({num_rows}) must be at least {_MIN_INT8_ROWS} different "
+                f"positions",
             )
         check = quantise(directory, *positions)
         report: dict[str, Any] = {"int8": check.record()}
@@ -257,8 +257,8 @@ class ExportRole(Role):
             return {}
         self._has_warned = True
         return {
-            "warning": f"int8 of the model of generation {generation} is refused, "
-            f"{reason}; such models play in {float_precision()}"
+            "warning": f"int8 is not used for generation {generation}, {reason}; "
+            f"such models use {float_precision()}"
         }
 
 

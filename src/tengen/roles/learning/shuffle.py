@@ -36,8 +36,8 @@ class ShuffleRole(Role):
         AlphaZero.of(config.agent, "shuffle")
         if "shuffle" not in config.schedule.learning:
             raise UsageError(
-                "role (shuffle) has nothing to do where the learner draws for itself; "
-                "begin the run with --set store.drawn_by=shuffle"
+                "role (shuffle) is not used if the learner samples batches itself; "
+                "start the run with --set store.drawn_by=shuffle"
             )
         super().__init__(config, run, context, "shuffle")
         self._shuffler: Shuffler | None = self._open()
@@ -51,8 +51,8 @@ class ShuffleRole(Role):
             self._shuffler = self._open()
         if reached < self._shuffler.newest:
             self.waits_for = (
-                f"shuffled turn ({self._shuffler.newest:06d}) must be begun by the "
-                "learner before the next one is drawn; run tengen learn"
+                f"shuffled turn ({self._shuffler.newest:06d}) must be started by the "
+                "learner before the next one is sampled; run tengen learn"
             )
             return None
         start_s = time.monotonic()

@@ -124,7 +124,7 @@ class PlayingThreads:
             )
             if part.newer is not None:
                 models.append(wanted.model)
-                self._context.say(f"goes on with model {wanted.model}")
+                self._context.say(f"continues with model {wanted.model}")
 
     def _play_part(
         self, part: _Part, num_recovered: int, before: GenerationReport

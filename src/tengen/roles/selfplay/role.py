@@ -289,9 +289,9 @@ class SelfplayRole(Role):
                 "generation_s": context.generation_s,
                 "num_rows": played.num_rows,
             },
-            "told": f"generations have {self._actor.games_per_generation} games and "
-            f"not {num_games}, which would take {game_s * num_games:.0f} s on this "
-            f"machine now, so that more of them fit into the minutes",
+            "told": f"generations have {self._actor.games_per_generation} games, not "
+            f"{num_games}, which would take {game_s * num_games:.0f} s here, so that "
+            "more generations fit into the time budget",
         }
 
     def _seal(self, writer: ExperienceWriter, generation: int, wanted: int) -> None:
@@ -300,7 +300,7 @@ class SelfplayRole(Role):
         if num_kept < wanted:
             raise RunError(
                 f"generation ({generation}) must have {wanted} games on the disk, not "
-                f"{num_kept}; run the same command again, it plays the others again"
+                f"{num_kept}; run the same command again to play the others again"
             )
         writer.seal(generation)
 

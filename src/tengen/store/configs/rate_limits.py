@@ -36,7 +36,7 @@ class RateLimits:
         math.inf,
         above=True,
         below=True,
-        rule="must be finite and above 0; say how often an item is to be drawn",
+        rule="must be finite and above 0; set how often each item is sampled",
     )
     """Number of samples that one insert allows, above 0."""
 
@@ -59,8 +59,8 @@ class RateLimits:
                 self.max_cursor - self.min_cursor >= room,
                 "max_cursor",
                 self.max_cursor,
-                f"must be at least {room:g} above min_cursor ({self.min_cursor:g}), "
-                f"for one insert and one sample; raise it, or error_buffer",
+                f"must be at least {room:g} above min_cursor ({self.min_cursor:g}), to "
+                "allow one insert and one sample; raise it, or error_buffer",
             )
 
     @classmethod

@@ -89,7 +89,7 @@ class Selector:
         0,
         math.inf,
         below=True,
-        rule="must be finite and at least 0; 0 is uniform, 1 proportional",
+        rule="must be finite and at least 0; use 0 for uniform, 1 for proportional",
     )
     """For ``prioritized``: the probability of an item is proportional to ``priority **
     exponent``; 0 or more."""
@@ -148,7 +148,7 @@ class TableConfig:
         check(bool(self.name), "name", self.name, "must not be empty; name the table")
         check_kind("columns", self.columns, dict)
         check(
-            bool(self.columns), "columns", "none", "must be at least one; declare them"
+            bool(self.columns), "columns", "none", "must be at least one; declare one"
         )
         for name, column in self.columns.items():
             check_kind(f"columns.{name}", column, Column)
@@ -162,14 +162,14 @@ class TableConfig:
     def _check_place(self, name: str) -> None:
         """Raises UsageError if a column name is malformed or lies in another column."""
         words = name.split("/")
-        check(all(words), "column", name, "must have a name between slashes; rename it")
+        check(all(words), "column", name, "must not have empty parts; rename it")
         for depth in range(1, len(words)):
             outer = "/".join(words[:depth])
             check(
                 outer not in self.columns,
                 "column",
                 name,
-                f"must not lie in column {outer}, which is no dict; rename one",
+                f"must not be inside column {outer}, which is not a dict; rename one",
             )
 
     @property
@@ -194,9 +194,9 @@ class TableConfig:
         kinds = (self.sampler.kind, self.remover.kind)
         if "prioritized" not in kinds:
             raise UsageError(
-                f"priorities (of table {self.name}) must be None, because its sampler "
-                f"is {kinds[0]} and its remover {kinds[1]}; leave them out, or choose "
-                f"prioritized"
+                f"priorities (of table {self.name}) must be None with sampler "
+                f"{kinds[0]} and remover {kinds[1]}; leave them out, or use "
+                "prioritized"
             )
 
     @property
@@ -216,7 +216,7 @@ class TableConfig:
                 max_bytes >= self.item_bytes,
                 "max_bytes",
                 max_bytes,
-                f"must hold an item of {self.item_bytes} bytes; raise it",
+                f"must be enough for an item of {self.item_bytes} bytes; raise it",
             )
 
     def steps_of(self, max_bytes: int | None) -> int:

@@ -377,7 +377,7 @@ def test_each_step_draws_anew_and_a_seed_repeats_it():
 
 def test_what_it_says_and_refuses():
     assert str(Acting()) == "greedy"
-    assert str(Acting(mode="epsilon")) == "greedy but for epsilon 0.001"
+    assert str(Acting(mode="epsilon")) == "greedy, except for epsilon 0.001"
     for epsilon in (-0.1, 1.1, float("nan")):
         with refused(UsageError, "epsilon ("):
             Acting(mode="epsilon", epsilon=epsilon)

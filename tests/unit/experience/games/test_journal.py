@@ -134,8 +134,8 @@ def test_a_gap_names_file_place_and_size(tmp_path):
     (damage,) = read_journal(tmp_path / "b.journal").gaps
     assert damage == JournalGap(tmp_path / "b.journal", start, 15, False)
     assert str(damage) == (
-        f"journal ({tmp_path / 'b.journal'}) is damaged at byte {start}, 15 bytes; "
-        f"every whole frame was kept"
+        f"journal ({tmp_path / 'b.journal'}) is damaged at byte {start}, 15 bytes; all "
+        "complete frames were kept"
     )
 
 

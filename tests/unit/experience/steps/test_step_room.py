@@ -105,39 +105,39 @@ def test_shared_memory_is_as_large_as_its_file_system_at_most(tmp_path, machine)
         (
             {"free_bytes": 6 * 10**9},
             {},
-            "store.max_items (1000000) must fit the 6.0 GB of memory that are free, "
-            "and takes up to 8.1 GB; set a lower store.memory_bytes",
+            "store.max_items (1000000) needs up to 8.1 GB, more than the 6.0 GB of "
+            "free memory; lower store.memory_bytes",
         ),
         (
             {"free_bytes": 6 * 10**9},
             {"max_items": 60_000_000},
-            "store.max_items (60000000) must fit the 6.0 GB of memory that are free, "
-            "and takes up to 14.6 GB; lower it",
+            "store.max_items (60000000) needs up to 14.6 GB, more than the 6.0 GB of "
+            "free memory; lower it",
         ),
         (
             {"free_bytes": 6 * 10**9},
             {"sampler": "fifo"},
-            "store.max_items (1000000) must fit the 6.0 GB of memory that are free, "
-            "and takes up to 14.5 GB; lower it",
+            "store.max_items (1000000) needs up to 14.5 GB, more than the 6.0 GB of "
+            "free memory; lower it",
         ),
         (
             {"shared_free_bytes": 3 * 10**9},
             {},
-            "store.max_items (1000000) must fit the 3.0 GB that are free in SHARED, "
-            "where actors reach it, and takes up to 8.1 GB; set a lower "
-            "store.memory_bytes, or enlarge that file system",
+            "store.max_items (1000000) needs up to 8.1 GB, more than the 3.0 GB free "
+            "in SHARED, which actors share; lower store.memory_bytes, or enlarge that "
+            "file system",
         ),
         (
             {"disk_free_bytes": 7 * 10**9},
             {},
-            "store.max_items (1000000) must fit the 7.0 GB that are free on the disk "
-            "of STEPS, and takes 7.4 GB there; free some space, or lower it",
+            "store.max_items (1000000) needs 7.4 GB, more than the 7.0 GB free on the "
+            "disk of STEPS; free some space, or lower it",
         ),
         (
             {},
             {"memory_bytes": 1_000_000},
-            "store.memory_bytes (1000000) must be at least 21431296, the steps of a "
-            "batch and those that actors write; raise it, or lower learner.batch_size",
+            "store.memory_bytes (1000000) must be at least 21431296, for the steps of "
+            "a batch and of the actors; raise it, or lower learner.batch_size",
         ),
     ],
 )

@@ -230,10 +230,10 @@ def test_what_is_missing_is_told(tmp_path):
     ) as steps:
         assert steps.append(6) == 4
         told = steps.table.lacks(4)
-        assert told.startswith("items (4) must be at least store.min_items (5); play")
+        assert told.startswith("items (4) must be at least store.min_items (5); ")
         assert steps.append(2) == 2
-        told = "items (2) that may be drawn must be at least learner.batch_size (4); "
-        assert steps.table.lacks(4) == told + "play more"
+        told = "items (2) ready for sampling must be at least learner.batch_size (4); "
+        assert steps.table.lacks(4) == told + "collect more"
         assert steps.append(1) == 1
         assert steps.table.lacks(4) == ""
         assert steps.table.validation(4) is None

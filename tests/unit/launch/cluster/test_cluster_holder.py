@@ -89,7 +89,7 @@ def test_a_process_works_where_the_run_is_or_on_a_mirror(
     run = str(tmp_path / "run")
     args = child.arguments(["--identity=0123", *words, "--", run, "1", "selfplay"])
     if expected is None:
-        with refused(child._NoRun, "has not the run"):
+        with refused(child._NoRun, "does not have the run"):
             child._where(args)
         return
     path, connect = child._where(args)

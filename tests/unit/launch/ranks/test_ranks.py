@@ -301,7 +301,7 @@ def test_a_rank_whose_file_system_hangs_is_named_while_it_is_waited_for(
     look = hangs._look
     run = RunDirectory.create_or_resume(tmp_path / "run")
     log = HostsLog(run, "call", "1 on a", [])
-    wanted = f"waiting for ranks 2 to look at {run.path.absolute()}"
+    wanted = f"waiting for ranks 2 to check {run.path.absolute()}"
     told: list[str] = []
 
     def look_late(message: dict[str, Any]) -> None:
@@ -325,10 +325,10 @@ def test_a_host_without_the_run_directory_is_named(
     both = ranks(3)
     for holder in both.holders:
         holder.look_s = 0.5
-    with refused(UsageError, "must be the same folder", "not for rank 1 on host1"):
+    with refused(UsageError, "must be the same folder", "missing on rank 1 on host1"):
         both.runner.look(run, "call")
     log = HostsLog(run, "another", "1 on a", [])
-    with refused(UsageError, "must be the same folder", "not for rank 1 on host1"):
+    with refused(UsageError, "must be the same folder", "missing on rank 1 on host1"):
         both.runner.look(run, "call")
     both.runner.look(run, "another")
     log.close()
@@ -407,8 +407,8 @@ def test_without_mpirun_it_says_how_to_start(
     words = ["train", "tictactoe", "--launch", "mpi", "--out", str(tmp_path / "run")]
     assert main(words) == 2
     assert capsys.readouterr().err == (
-        "tengen: launch (mpi) must be started by mpirun; mpirun -n 4 tengen train TASK "
-        "--launch mpi\n"
+        "tengen: launch (mpi) must be started with mpirun; use mpirun -n 4 tengen "
+        "train TASK --launch mpi\n"
     )
     assert not (tmp_path / "run").exists()
 

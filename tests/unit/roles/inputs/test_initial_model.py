@@ -169,7 +169,7 @@ def test_a_run_that_has_learned_goes_on_without_its_model(
 @pytest.mark.parametrize(
     ("task", "name", "settings", "message"),
     [
-        ("tictactoe", "nowhere", (), "cannot be used: model (.*) is neither a run"),
+        ("tictactoe", "nowhere", (), "cannot be used: model (.*) must be a run"),
         ("tictactoe", "empty", (), "cannot be used: run .* no published model yet"),
         (
             "connect4",
@@ -182,8 +182,8 @@ def test_a_run_that_has_learned_goes_on_without_its_model(
             "tictactoe",
             "source",
             ("net.head_channels=8",),
-            r"must have the run's own network, or one that can grow into it; it has "
-            r".*net.head_channels=32.*; set these",
+            "must have the run's own network, or one that can grow into it; set "
+            ".*net.head_channels=32.* as in that model",
         ),
         ("CartPole-v1", "source", (), "must be a model with the shapes of CartPole-v1"),
     ],

@@ -186,7 +186,7 @@ def test_a_slow_generation_is_sealed_with_the_games_that_have_begun(
     assert 3 <= report["num_games"] <= most
     if most < 40:
         assert report["fitted"]["num_rows"] == report["num_rows"]
-        assert report["told"].startswith("generations have 16 games and not 40")
+        assert report["told"].startswith("generations have 16 games, not 40")
     else:
         assert "fitted" not in report
         assert report["num_games"] == 40
