@@ -221,7 +221,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cold",
         type=Path,
         metavar="FOLDER",
-        help="keep 90 % of the steps in this folder, on a disk",
+        help="keep 90 %% of the steps in this folder, on a disk",
     )
     parser.add_argument(
         "--paced",
