@@ -146,8 +146,8 @@ class FolderLock:
         while (descriptor := self._lock(service, name, directory, own)) is None:
             if time.monotonic() >= until:
                 raise UsageError(
-                    f"{name} ({directory}) is in use by a running {service}; connect to "
-                    "it, or choose another"
+                    f"{name} ({directory}) is in use by a running {service}; "
+                    "connect to it, or choose another"
                 )
             time.sleep(_RETRY_S)
         _claimed.add(self._path)
