@@ -100,9 +100,8 @@ class RemoteBackend:
         numbers = {"num_samples": num_samples, "num_ahead": num_ahead}
         request = {"ask": "sampler", "table": entry.number, **numbers}
         _, session = self._open(entry, request, timeout_s)
-        return _core.connect_sampler(
-            *session, num_steps=entry.config.num_steps, **numbers
-        )
+        num_steps = entry.config.num_steps
+        return _core.connect_sampler(*session, num_samples, num_steps, num_ahead)
 
     def command(
         self, name: str, arguments: Mapping[str, Any], timeout_s: float | None = None
