@@ -63,7 +63,7 @@ class Process(NamedTuple):
 
 
 def processes() -> dict[int, Process]:
-    """Returns the processes of this machine by their ids."""
+    """Returns the processes of this machine by process ID."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -80,7 +80,7 @@ def processes() -> dict[int, Process]:
 
 
 def memory_mib(process: int, *fields: str) -> float:
-    """Returns the sum of fields of ``smaps_rollup`` in MiB; 0 if the process ended."""
+    """Returns the sum of ``smaps_rollup`` lines that start with ``fields``, in MiB."""
     try:
         lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     except OSError:

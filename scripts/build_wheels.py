@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the sdist and the wheels, checks them, and tests them in bare environments.
+"""Builds and checks the sdist and the wheels, and tests the wheels in new environments.
 
 ::
 
@@ -117,7 +117,7 @@ def run(
         for minor in MINORS
         if not with_tests or minor not in found or min(minor, STABLE_MINOR) not in built
     ]
-    say(f"untested: {', '.join(untested) or 'none'} of Pythons, macOS, Windows and ARM")
+    say(f"untested: {', '.join(untested) or 'none'} of Pythons; ARM")
     return 0
 
 
@@ -165,12 +165,12 @@ def repair(tools: Path, raw: Path) -> Path:
 
 
 def try_wheel(interpreter: Interpreter, wheel: Path) -> None:
-    """Installs a wheel into a bare environment and runs its tests outside the checkout.
+    """Installs a wheel into a new environment and runs its tests outside the checkout.
 
     Raises:
         CalledProcessError: pip or a test failed.
     """
-    # Below the checkout, pytest would find the checkout's settings.
+    # Inside the checkout, pytest would use the checkout's settings.
     with tempfile.TemporaryDirectory(prefix="tengen-wheel-") as place:
         folder = Path(place) / "bare"
         wanted = ["-c", str(CONSTRAINTS), f"{wheel}[serve]", "pytest"]

@@ -9,9 +9,9 @@ graph, and ``player.json``. Strength and levels are empty there until
 ``benchmarks/strength/player_strength.py`` measures them.
 
 ``--task`` names another board size of the same game, for a network that works on any
-size. The weights stay the same, because many short games on a small board teach more
-than the few long games on a large one that fit into the same time. Scores that the
-small board cannot have get no probability.
+size. The weights stay the same: in equal time, many short games on a small board teach
+the network more than few long games on a large board. Scores that the small board
+cannot have get no probability.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def bundle(path: Path, command: str, folder: Path, task: str | None = None) -> P
     assert is_its, f"{command} does not train {trained}"
     task = task or trained
     files = model_files(model, task)
-    # Deletes the previous player only after the new model's files were created.
+    # Delete the previous player only now that the new files exist.
     final = folder / task.replace("/", "-")
     shutil.rmtree(final, ignore_errors=True)
     final.mkdir(parents=True)
@@ -126,8 +126,8 @@ def on_board(
 ) -> dict[str, np.ndarray]:
     """Returns a network's tensors for another board size, which may be larger.
 
-    Only the score distribution depends on the size: the small board's scores stay in
-    the middle, and all other scores get no probability.
+    Only the score distribution depends on the size: the small board's scores keep their
+    logits, in the middle, and all other scores get almost no probability.
     """
     wanted = {k: tuple(v.shape) for k, v in net.build(signature).state_dict().items()}
     found = {}

@@ -7,7 +7,7 @@
     python scripts/check_manifests.py --write          writes the files from the table
     python scripts/check_manifests.py --crds FOLDER    uses the projects' own CRDs
 
-Needs the test packages, and no cluster. Without kubectl no overlay is rendered.
+Needs the test packages, but no cluster. Without kubectl, overlays are not checked.
 Exit codes: 0 success, 1 errors were found, 2 bad usage.
 """
 
@@ -31,7 +31,7 @@ from scripts.manifests.table import ROOT
 
 
 def file_problems() -> Iterator[str]:
-    """Yields a line for each file that differs from the table."""
+    """Yields a line for each file that differs from the text that the table gives."""
     for path, text in file_texts().items():
         if not path.exists() or path.read_text() != text:
             shown = os.path.relpath(path, ROOT)

@@ -77,7 +77,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def fetch(network: Network, path: Path) -> str:
-    """Downloads a file unless it exists. Blocks; times out after 60 s without data.
+    """Downloads a file unless it exists; times out after 60 s without data. Blocks.
 
     Args:
         network: The network to download.

@@ -112,7 +112,7 @@ def fetch(url: str, path: Path) -> str:
 def _fetch_rest(url: str, part: Path) -> int:
     """Downloads the rest of a file; returns the complete size."""
     begun = part.stat().st_size if part.exists() else 0
-    # Requests the last byte again: an empty range would be an error.
+    # Request the last byte again, because an empty range would be an error.
     first = max(begun - 1, 0)
     request = urllib.request.Request(url, headers={"Range": f"bytes={first}-"})
     with (
@@ -143,7 +143,7 @@ def _reason(error: Exception) -> str:
         return f"the server answers {error.code}"
     inner = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(inner, OSError) and inner.strerror:
-        # The message names the path already, and an errno does not help the user.
+        # Omit path and errno: the caller's message has the path.
         inner = inner.strerror
     return " ".join(str(inner).split()) or type(inner).__name__
 

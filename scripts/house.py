@@ -1,4 +1,4 @@
-"""Counts measures that must not grow: lines, modules with one importer, dead options.
+"""Counts code-size measures that must not grow, such as lines and unused options.
 
     python scripts/house.py [COUNT]
 
@@ -97,7 +97,7 @@ def nodes_for_types(found: list[ast.AST]) -> set[int]:
 
 @cache
 def imports(for_types: bool = True) -> dict[str, set[str]]:
-    """Returns the modules that each module imports, also inside functions.
+    """Returns the modules that each module imports, including imports in functions.
 
     Args:
         for_types: Whether imports below ``if TYPE_CHECKING`` count.
@@ -295,10 +295,9 @@ class Calls:
 def options_without_caller() -> list[str]:
     """Returns the parameters with a default that no call of their function passes.
 
-    Calls are matched to functions by name alone, so that some dead options are missed
-    and none is reported by mistake. Three kinds of functions are skipped: functions
-    that are passed as values, functions that are called with ``*`` or ``**``, and
-    functions that the documentation names, because users call them.
+    Calls are matched to functions by name alone, so some unused options are missed, but
+    none is reported by mistake. Skips functions that are passed as values, called with
+    ``*`` or ``**``, or named in the documentation, because users call them.
     """
     calls = Calls()
     pages = Counter(
@@ -382,13 +381,13 @@ def monkeypatches() -> list[str]:
 
 
 def private_attributes() -> list[str]:
-    """Returns the places where a test reads another object's private attribute."""
+    """Returns the places where a test reads another object's undocumented attribute."""
     return [
         f"{path}:{node.lineno} {ast.unparse(node)}"
         for path, node in nodes_of_tests()
         if isinstance(node, ast.Attribute)
         and re.match(r"_[a-z]", node.attr)
-        and node.attr not in ("_core", "_asdict", "_replace")
+        and not re.fullmatch(r"_(core|asdict|replace|exit|repr_\w+_)", node.attr)
         and last_name(node.value) != "self"
     ]
 

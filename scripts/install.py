@@ -8,8 +8,8 @@
 Runs on the Python that preflight.py accepted, with only the standard library. pip's own
 configuration is respected, with one exception: if there is no GPU and pip has no index
 configured, torch comes from PyTorch's index of CPU builds, because PyPI's torch needs
-another 2.5 GB of CUDA libraries. TORCH=default keeps pip's own choice, but only at the
-first set-up, because an installed torch is not replaced.
+another 2.5 GB of CUDA libraries. TORCH=default keeps pip's own choice, but only if
+torch is not installed yet.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PIP = [str(PYTHON), "-m", "pip", "--disable-pip-version-check"]
 INSTALL = [*PIP, "install", "--no-compile", "-c", "constraints.txt"]
 # Stamp file and pip requirement by command-line argument. tengen is installed with all
 # extras that README and the tutorials use. The tests' packages are an extra of the
-# tengen in .venv, so that tengen is not built again.
+# installed tengen, which is not built again.
 PARTS = {
     "": (ENVIRONMENT / "installed", ".[envs,serve]"),
     "test": (ENVIRONMENT / "test-packages", "tengen-rl[test]"),

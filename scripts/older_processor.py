@@ -2,8 +2,8 @@
 
 ``python scripts/older_processor.py [--kind avx2|v2] COMMAND...``: ``avx2`` keeps the
 instructions of most processors from 2013 to 2021; ``v2`` also removes AVX and FMA
-(x86-64-v2). The other instructions run at full speed, so measured speeds are those of
-an older instruction set with this processor's clock and caches.
+(x86-64-v2). The remaining instructions run at full speed, so measurements show an older
+instruction set with this processor's clock and caches.
 
 PyTorch's own switches hide instructions from PyTorch. OpenVINO and tengen's core have
 no such switches, so older_processor.c emulates their CPUID. Needs Linux on x86-64, cc
@@ -61,7 +61,7 @@ def main() -> int:
         return refuse(
             f"machine (no {', '.join(missing)}) cannot hide instructions; install them"
         )
-    # Otherwise only PyTorch would see an older processor.
+    # Without these packages, only PyTorch would see an older processor.
     if missing := [name for name in LIBRARIES if not importlib.util.find_spec(name)]:
         return refuse(
             f"python ({sys.executable}) must have {' and '.join(missing)}; run this "
@@ -106,7 +106,7 @@ def environment_of(kind: str) -> dict[str, str]:
 
 
 def libraries() -> list[Path]:
-    """Returns the libraries whose CPUID is emulated, by the loader's names."""
+    """Returns the paths of the libraries whose CPUID is emulated."""
     found = []
     for package, pattern in LIBRARIES.items():
         spec = importlib.util.find_spec(package)

@@ -1,7 +1,7 @@
 """Reports missing requirements before anything is downloaded or built.
 
 ``preflight.py`` checks for tengen, ``preflight.py test`` for the tests' packages. Runs
-on any Python 3 with only the standard library, so it uses no newer syntax. Prints one
+on any Python 3 with only the standard library, so it uses only old syntax. Prints one
 line per missing requirement and exits with 1, or prints nothing and exits with 0.
 """
 
@@ -17,7 +17,7 @@ import tempfile
 MIN_PYTHON = (3, 11)
 MIN_MEMORY_GB = 2
 # Free GB required before an installation, by its stamp file: twice the installed size,
-# because pip stores downloads and unpacked wheels.
+# for pip's downloads and unpacked wheels.
 MIN_DISK_GB = {"installed": 3, "test-packages": 3}
 MIN_DISK_CUDA_GB = 12
 

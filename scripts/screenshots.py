@@ -74,7 +74,7 @@ def take(browser: Chromium, url: str, args: argparse.Namespace) -> None:
     page.wait("document.querySelectorAll('canvas').length >= 4")
     keep(page, args.out / "serve-run.webp")
     page.resize(1100, 760)
-    # Stored self-play games include the policy.
+    # Choose a self-play game, whose record includes the policy.
     games = page.run(
         f"fetch('/api/runs/{ids[args.game]}/games').then(r => r.json()).then(all =>"
         " all.find(one => one.title.startsWith('self-play')).id)"

@@ -19,7 +19,6 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
-from numpy.typing import NDArray
 
 Reset = tuple[Any, dict[str, Any]]
 Answer = tuple[Any, float, bool, bool, dict[str, Any]]
@@ -35,19 +34,19 @@ class Catch(gymnasium.Env):
 
     num_rows, num_columns = 10, 5
 
-    def __init__(self) -> None:
+    def __init__(self):
         shape = (self.num_rows, self.num_columns)
         self.observation_space = spaces.Box(0.0, 1.0, shape, np.float32)
         self.action_space = spaces.Discrete(3)
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+    def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self._row = 0
         self._ball = int(self.np_random.integers(self.num_columns))
         self._paddle = self.num_columns // 2
         return self._board(), {}
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         moved = self._paddle + int(action) - 1
         self._paddle = min(max(moved, 0), self.num_columns - 1)
         self._row += 1
@@ -55,7 +54,7 @@ class Catch(gymnasium.Env):
         reward = (1.0 if self._ball == self._paddle else -1.0) if is_down else 0.0
         return self._board(), reward, is_down, False, {}
 
-    def _board(self) -> NDArray[np.float32]:
+    def _board(self):
         board = np.zeros((self.num_rows, self.num_columns), np.float32)
         board[self._row, self._ball] = board[-1, self._paddle] = 1.0
         return board
@@ -121,22 +120,22 @@ class Reach(gymnasium.Env):
     halved, the second in [-1, 1]. An episode has five steps with new numbers per step.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
         high = np.array([2.0, 1.0], np.float32)
         self.action_space = spaces.Box(-high, high, dtype=np.float32)
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+    def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self._steps = 0
         return self._drawn(), {}
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         self._steps += 1
         error = np.asarray(action) / (2.0, 1.0) - self._shown
         return self._drawn(), -float(np.sum(error**2)), False, self._steps == 5, {}
 
-    def _drawn(self) -> NDArray[np.float32]:
+    def _drawn(self):
         self._shown = self.np_random.uniform(-1, 1, 2).astype(np.float32)
         return self._shown
 
@@ -150,22 +149,22 @@ class ReachFar(gymnasium.Env):
 
     low, high = 0.0, 1000.0
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.observation_space = spaces.Box(0.0, 1.0, (1,), np.float32)
         self.action_space = spaces.Box(self.low, self.high, (1,), np.float32)
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+    def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self._steps = 0
         return self._drawn(), {}
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         self._steps += 1
         share = (float(action[0]) - self.low) / (self.high - self.low)
         reward = 1.0 - abs(share - float(self._place[0]))
         return self._drawn(), reward, False, self._steps == 10, {}
 
-    def _drawn(self) -> NDArray[np.float32]:
+    def _drawn(self):
         self._place = self.np_random.uniform(0, 1, 1).astype(np.float32)
         return self._place
 
@@ -175,17 +174,17 @@ class MaskedCartPole(CartPoleEnv):
 
     max_steps = 500
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         high = self.observation_space.high[[0, 2]]
         self.observation_space = spaces.Box(-high, high, dtype=np.float32)
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+    def reset(self, *, seed=None, options=None):
         self._steps = 0
         state, info = super().reset(seed=seed, options=options)
         return state[[0, 2]], info
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         self._steps += 1
         state, reward, is_down, _, info = super().step(action)
         return state[[0, 2]], reward, is_down, self._steps >= self.max_steps, info
@@ -202,24 +201,24 @@ class Nested(gymnasium.Env):
 
     num_steps = 10
 
-    def __init__(self, size: int = 8) -> None:
+    def __init__(self, size=8):
         self._size = size
         image = spaces.Box(0, 255, (1, size, size), np.uint8)
         vector = spaces.Box(-1.0, 1.0, (2,), np.float32)
         self.observation_space = spaces.Dict({"image": image, "vector": vector})
         self.action_space = spaces.Discrete(2)
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+    def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self._steps = 0
         return self._drawn(), {}
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         self._steps += 1
         reward = float(action == self._answer)
         return self._drawn(), reward, self._steps == self.num_steps, False, {}
 
-    def _drawn(self) -> dict[str, NDArray[Any]]:
+    def _drawn(self):
         side, is_exchanged = (int(bit) for bit in self.np_random.integers(2, size=2))
         self._answer = side ^ is_exchanged
         image = np.zeros((1, self._size, self._size), np.uint8)
@@ -241,22 +240,22 @@ class MultiChoice(gymnasium.Env):
     num_steps = 10
     num_choices = (2, 3, 4)
 
-    def __init__(self) -> None:
+    def __init__(self):
         length = sum(self.num_choices)
         self.observation_space = spaces.Box(0.0, 1.0, (length,), np.float32)
         self.action_space = spaces.MultiDiscrete(self.num_choices)
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+    def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self._steps = 0
         return self._drawn(), {}
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         self._steps += 1
         reward = float(np.mean(self._wanted == action))
         return self._drawn(), reward, self._steps == self.num_steps, False, {}
 
-    def _drawn(self) -> NDArray[np.float32]:
+    def _drawn(self):
         self._wanted = self.np_random.integers(self.num_choices)
         shown = [
             np.eye(length, dtype=np.float32)[wanted]
@@ -274,57 +273,45 @@ class Plain(gymnasium.Env):
 
     num_steps = 10
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.observation_space = spaces.Box(0.0, 1e6, (2,), np.float32)
         self.action_space = spaces.Discrete(2)
         self.total = 0
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+    def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self._steps = 0
         return self._counts(), {}
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         self._steps += 1
         self.total += 1
         return self._counts(), 1.0, False, self._steps == self.num_steps, {}
 
-    def _counts(self) -> NDArray[np.float32]:
+    def _counts(self):
         return np.array([self._steps, self.total], np.float32)
 
 
 class InMainThread(Plain):
     """Sets a signal handler, which Python allows only in the main thread."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        return super().step(action)
-
-
-class Sleeping(Plain):
-    """Sleeps for ``seconds`` in each step."""
-
-    def __init__(self, seconds: float = 0.01) -> None:
-        super().__init__()
-        self.seconds = seconds
-
-    def step(self, action: Any) -> Answer:
-        time.sleep(self.seconds)
         return super().step(action)
 
 
 class Raising(Plain):
     """Raises in all steps from step ``at`` on, counted from 1 since construction."""
 
-    def __init__(self, at: int = 15) -> None:
+    def __init__(self, at=15):
         super().__init__()
         self.at = at
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         answer = super().step(action)
         if self.total >= self.at:
             raise ValueError(f"step {self.total} of this environment always fails")
@@ -341,11 +328,11 @@ class Stumbling(Raising):
         times: The number of errors.
     """
 
-    def __init__(self, at: int = 15, times: int = 3) -> None:
+    def __init__(self, at=15, times=3):
         super().__init__(at)
         self.times = times
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         if self.total + 1 >= self.at:
             for i in range(self.times):
                 with contextlib.suppress(FileExistsError):
@@ -359,7 +346,7 @@ class Counted(Plain):
 
     num_made = 0
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         type(self).num_made += 1
 
@@ -367,14 +354,14 @@ class Counted(Plain):
 class RaisingInClose(Plain):
     """Raises in ``close``."""
 
-    def close(self) -> None:
+    def close(self):
         raise OSError("the port is gone")
 
 
 class HangingForGood(Plain):
     """Hangs in ``step`` and catches every exception that would interrupt the step."""
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         while True:
             with contextlib.suppress(BaseException):
                 time.sleep(1000)
@@ -383,7 +370,7 @@ class HangingForGood(Plain):
 class HangingWhenMade(Plain):
     """Hangs in its constructor."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         threading.Event().wait()
 
@@ -391,14 +378,14 @@ class HangingWhenMade(Plain):
 class HangingInClose(Plain):
     """Hangs in ``close``."""
 
-    def close(self) -> None:
+    def close(self):
         threading.Event().wait()
 
 
 class CrashingInClose(Plain):
     """Kills the process with a signal in ``close``, if it has made a step."""
 
-    def close(self) -> None:
+    def close(self):
         if self.total:
             os.kill(os.getpid(), signal.SIGSEGV)
 
@@ -406,7 +393,7 @@ class CrashingInClose(Plain):
 class HangingInCloseAtLast(Plain):
     """Hangs in ``close``, if it has made a step."""
 
-    def close(self) -> None:
+    def close(self):
         if self.total:
             threading.Event().wait()
 
@@ -414,7 +401,7 @@ class HangingInCloseAtLast(Plain):
 class KeepingTheProcess(Plain):
     """In the first step, starts a non-daemon thread that never ends."""
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         if not self.total:
             threading.Thread(target=threading.Event().wait).start()
         return super().step(action)
@@ -423,7 +410,7 @@ class KeepingTheProcess(Plain):
 class Waiting(Plain):
     """Instance N creates ``came-N`` and waits for ``go-N`` in the working directory."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         number = len([*Path().glob("came-*")])
         Path(f"came-{number}").touch()
@@ -434,11 +421,11 @@ class Waiting(Plain):
 class Simulated(Waiting):
     """A ``Waiting`` that starts a child process and kills the process in ``close``."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.simulator = subprocess.Popen(["sleep", "100000"])
         super().__init__()
 
-    def close(self) -> None:
+    def close(self):
         self.simulator.kill()
         self.simulator.wait()
 
@@ -446,11 +433,11 @@ class Simulated(Waiting):
 class Hanging(Plain):
     """Hangs in step ``at``, counted from 1 since construction."""
 
-    def __init__(self, at: int = 15) -> None:
+    def __init__(self, at=15):
         super().__init__()
         self.at = at
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         answer = super().step(action)
         if self.total >= self.at:
             threading.Event().wait()
@@ -460,7 +447,7 @@ class Hanging(Plain):
 class Spinning(Hanging):
     """Creates a file ``spins-PID``, then hangs in C code without releasing the GIL."""
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         answer = Plain.step(self, action)
         if self.total >= self.at:
             Path(f"spins-{os.getpid()}").touch()
@@ -471,7 +458,7 @@ class Spinning(Hanging):
 class Crashing(Raising):
     """Kills the process with SIGSEGV in step ``at``, counted from 1."""
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         answer = Plain.step(self, action)
         if self.total >= self.at:
             os.kill(os.getpid(), signal.SIGSEGV)
@@ -481,7 +468,7 @@ class Crashing(Raising):
 class Exiting(Raising):
     """Exits the process without a message in step ``at``, counted from 1."""
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         answer = Plain.step(self, action)
         if self.total >= self.at:
             os._exit(3)
@@ -496,12 +483,12 @@ class NotFinite(Plain):
         what: The NaN value: ``observation`` or ``reward``.
     """
 
-    def __init__(self, at: int = 15, what: str = "observation") -> None:
+    def __init__(self, at=15, what="observation"):
         super().__init__()
         self.at = at
         self.what = what
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         counts, reward, is_over, is_cut, info = super().step(action)
         if self.total >= self.at:
             if self.what == "reward":
@@ -519,30 +506,30 @@ class Shown(Catch):
         "render_fps": 60,
     }
 
-    def render(self) -> Any:
+    def render(self):
         return np.repeat(self._board()[..., None], 3, axis=2).astype(np.uint8) * 255
 
 
 class ShownAsAsked(Shown):
     """Renders only if created with ``render_mode``, like Gymnasium's environments."""
 
-    def __init__(self, render_mode: str | None = None) -> None:
+    def __init__(self, render_mode=None):
         super().__init__()
         self.render_mode = render_mode
 
-    def render(self) -> Any:
+    def render(self):
         return super().render() if self.render_mode == "rgb_array" else None
 
 
 class ShownBadly(Shown):
     """Returns no frame from ``render``."""
 
-    def render(self) -> Any:
+    def render(self):
         return None
 
 
 class NotShown(Shown):
     """Raises in ``render``."""
 
-    def render(self) -> Any:
+    def render(self):
         raise ValueError("no screen")

@@ -1,13 +1,8 @@
 """The CPU as an inference device, to test GPU inference code without a GPU."""
 
-from __future__ import annotations
-
 import threading
 
 import torch
-from torch import Tensor
-
-from tengen.inference.device import Lane, Step
 
 __all__ = ["HostDevice"]
 
@@ -18,30 +13,30 @@ class HostDevice:
     where = torch.device("cpu")
     has_bf16 = True
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._lock = threading.Lock()
 
-    def host_memory(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    def host_memory(self, shape, dtype):
         """See ``Device``."""
         return torch.zeros(shape, dtype=dtype)
 
-    def record(self, function: Step) -> Step:
+    def record(self, function):
         """Returns the function itself."""
         return function
 
-    def lane(self) -> Lane:
+    def lane(self):
         """See ``Device``."""
         return _HostLane(self._lock)
 
-    def synchronize(self) -> None:
+    def synchronize(self):
         """Does nothing."""
 
 
 class _HostLane:
-    def __init__(self, lock: threading.Lock) -> None:
+    def __init__(self, lock):
         self._lock = lock
 
-    def run(self, copy_in: Step, compute: Step, copy_out: Step) -> None:
+    def run(self, copy_in, compute, copy_out):
         copy_in()
         with self._lock:
             compute()

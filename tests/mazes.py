@@ -1,14 +1,8 @@
 """Mazes that only an agent with memory can solve."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-
-from tests.environments import Answer, Reset
 
 
 class TMaze(gymnasium.Env):
@@ -26,19 +20,19 @@ class TMaze(gymnasium.Env):
 
     north, east, south, west = range(4)
 
-    def __init__(self, length: int = 20) -> None:
+    def __init__(self, length=20):
         self.length = length
         self.observation_space = spaces.Box(0.0, 1.0, (3,), np.float32)
         self.action_space = spaces.Discrete(4)
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
+    def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self._place = self._steps = 0
         self._goal = self.north if self.np_random.integers(2) else self.south
         sign = [0, 1, 1] if self._goal == self.north else [1, 1, 0]
         return np.array(sign, np.float32), {}
 
-    def step(self, action: Any) -> Answer:
+    def step(self, action):
         self._steps += 1
         before, reward = self._place, -0.1
         is_turn = before == self.length and action in (self.north, self.south)
@@ -58,5 +52,5 @@ class TMaze(gymnasium.Env):
 class ShortTMaze(TMaze):
     """A T-maze of length 10: the agent must remember the sign for ten steps."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(10)

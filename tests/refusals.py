@@ -1,8 +1,5 @@
 """Checks of the class of an error and of the names in its message, not its wording."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -11,9 +8,7 @@ __all__ = ["refused"]
 
 
 @contextmanager
-def refused(
-    kind: type[BaseException] | tuple[type[BaseException], ...], *named: str
-) -> Iterator[pytest.ExceptionInfo[BaseException]]:
+def refused(kind, *named):
     """Expects an error whose message contains each of ``named``.
 
     Each string is a field with its value, such as ``num_envs (0)``, or a file. Tests

@@ -16,26 +16,26 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 89_196,
+    "lines_of_src": 88_859,
     "lines_of_core": 31_441,
-    "lines_of_tests": 103_915,
-    "lines_of_benchmarks_and_scripts": 8_784,
+    "lines_of_tests": 102_069,
+    "lines_of_benchmarks_and_scripts": 8_783,
     "packages": 27,
-    "modules_with_one_importer": 114,
+    "modules_with_one_importer": 112,
     "imports_up": 0,
     "circles": 0,
     "symbols_without_caller": 1,
     "enum_values_without_reader": 0,
     "options_without_caller": 0,
     "tests_of_prose": 5,
-    "monkeypatches": 188,
-    "private_attributes": 98,
+    "monkeypatches": 164,
+    "private_attributes": 70,
 }
 TEXT = {".py", ".cc", ".h", ".md", ".toml", ".txt", ".cmake", ".yaml", ".sh", ""}
 TEXT |= {".sbatch", ".cuda"}
 
 
-def include_ranks() -> dict[str, int]:
+def include_ranks():
     page = (ROOT / "core" / "README.md").read_text()
     return {
         name: rank
@@ -43,7 +43,7 @@ def include_ranks() -> dict[str, int]:
     }
 
 
-def include_rank(path: str, ranks: dict[str, int], is_test: bool) -> int:
+def include_rank(path, ranks, is_test):
     """Returns the rank of a file's folder; for a test, the highest rank of its part.
 
     A folder that is not listed has the rank of its parent.
@@ -58,11 +58,11 @@ def include_rank(path: str, ranks: dict[str, int], is_test: bool) -> int:
     return ranks[name]
 
 
-def part_of(path: Path) -> str:
+def part_of(path):
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def project_files() -> list[Path]:
+def project_files():
     folders = (
         *("src", "core", "tests", "scripts", "docs", "examples", "benchmarks"),
         "deploy",
@@ -129,7 +129,7 @@ def test_paint(monkeypatch):
     "scripts/tool.sh": "true\n",
 }
 COUNTED = {
-    "lines_of_src": 16,
+    "lines_of_src": 88_859,
     "lines_of_core": 1,
     "lines_of_tests": 7,
     "lines_of_benchmarks_and_scripts": 1,
@@ -145,7 +145,7 @@ COUNTED = {
     "enum_values_without_reader": ["tengen.low.first.Color.BLUE"],
     "options_without_caller": ["tengen.low.second.paint(twice)"],
     "tests_of_prose": ["tests/test_low.py:2 test_paint"],
-    "monkeypatches": ["tests/test_low.py:3 monkeypatch.setattr('tengen.low', 1)"],
+    "monkeypatches": 187["tests/test_low.py:3 monkeypatch.setattr('tengen.low', 1)"],
     "private_attributes": ["tests/test_low.py:5 Second()._paint"],
 }
 
@@ -285,7 +285,7 @@ def test_every_command_has_its_function(command):
 OWN_NAMES = {"tengen.launch.nice"}
 
 
-def resolves(name: str) -> bool:
+def resolves(name):
     """Returns whether a dotted name is that of a module, an attribute or a field."""
     words = name.split(".")
     for length in range(len(words), 0, -1):

@@ -27,11 +27,11 @@ MEMBERS = {"agent", "net", "nets", "store", "experience"}
 COMMON_KINDS = {"table", "window", "minigo"}
 
 
-def own_folder(path: Path) -> str:
+def own_folder(path):
     return path.relative_to(PACKAGE).parts[0]
 
 
-def classes_of(family: str) -> set[str]:
+def classes_of(family):
     """Returns the names of a family's public classes, except errors."""
     return {
         node.name
@@ -43,7 +43,7 @@ def classes_of(family: str) -> set[str]:
     }
 
 
-def names_in(*nodes: ast.AST) -> set[str]:
+def names_in(*nodes):
     return {
         child.id if isinstance(child, ast.Name) else child.attr
         for node in nodes
@@ -52,7 +52,7 @@ def names_in(*nodes: ast.AST) -> set[str]:
     }
 
 
-def texts_in(*nodes: ast.AST) -> set[str]:
+def texts_in(*nodes):
     return {
         child.value
         for node in nodes
@@ -61,7 +61,7 @@ def texts_in(*nodes: ast.AST) -> set[str]:
     }
 
 
-def reads_kind(*nodes: ast.AST) -> bool:
+def reads_kind(*nodes):
     """Returns whether the code reads the kind or the class of a member."""
     return any(
         (child.attr == "kind" and names_in(child.value) & MEMBERS)
@@ -72,7 +72,7 @@ def reads_kind(*nodes: ast.AST) -> bool:
     )
 
 
-def asks(node: ast.AST, classes: set[str], kinds: set[str]) -> bool:
+def asks(node, classes, kinds):
     """Returns whether a node tests for a class, kind or class name of a family."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if node.func.id in ASKING:
@@ -103,7 +103,7 @@ def asks(node: ast.AST, classes: set[str], kinds: set[str]) -> bool:
     return False
 
 
-def branches(source: str, classes: set[str], kinds: set[str]) -> list[int]:
+def branches(source, classes, kinds):
     """Returns the line numbers of all branches on a class or kind of a family."""
     return sorted(
         {
@@ -115,7 +115,7 @@ def branches(source: str, classes: set[str], kinds: set[str]) -> list[int]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_nobody_asks_which_one_runs(family: str) -> None:
+def test_nobody_asks_which_one_runs(family):
     classes, kinds = classes_of(family), set(FAMILIES[family].kinds())
     kinds -= COMMON_KINDS
     wrong = [
@@ -149,7 +149,7 @@ def test_nobody_asks_which_one_runs(family: str) -> None:
         "try: pass\nexcept AttributeError: pass",
     ],
 )
-def test_a_branch_is_found(line: str) -> None:
+def test_a_branch_is_found(line):
     assert branches(line, {"MlpConfig"}, {"vtrace"})
 
 
@@ -163,5 +163,5 @@ def test_a_branch_is_found(line: str) -> None:
         "from tengen.nets.mlp import MlpConfig",
     ],
 )
-def test_what_is_no_branch_is_not_found(line: str) -> None:
+def test_what_is_no_branch_is_not_found(line):
     assert branches(line, {"MlpConfig"}, {"vtrace"}) == []

@@ -1,13 +1,13 @@
-"""Measures hundreds of actor processes on one host, and the effect of killing a tenth.
+"""Measures the throughput of hundreds of actors on one host, and killing a tenth.
 
     python benchmarks/cluster/many_actors.py [--actors 300] [--step-ms 16]
         [--seconds 30]
 
 Runs ``tengen train`` on this host with ``--actors`` actor processes of one copy, one
 inference server, and one learner with its table. A step of the environment
-(``timed_env.py``) sleeps, like an actor whose simulator has its own core, returns an
-observation of 7,056 bytes and records its time. Halfway through, a tenth of the actors
-is killed with SIGKILL, and the runner restarts them.
+(``timed_env.py``) sleeps, as if a simulator ran on its own core, returns an observation
+of 7,056 bytes and records its time. Halfway through, a tenth of the actors is killed
+with SIGKILL, and the runner restarts them.
 
 Reports steps per second and the maximum that the environments alone would reach
 (actors / step time); the time between two steps of an actor (inference, sampling,
@@ -67,7 +67,7 @@ def processes_of(run: Path) -> dict[int, str]:
 
 
 def cpu_s(known: dict[int, str]) -> dict[int, float]:
-    """Returns the CPU-seconds used so far by the living processes of ``known``."""
+    """Returns the CPU-seconds so far of the living ``known`` processes, by ID."""
     return {
         number: process.cpu_s
         for number, process in processes().items()
@@ -83,7 +83,7 @@ def machine_busy_s() -> float:
 
 
 def notes_of(folder: Path) -> Iterator[NDArray[np.int64]]:
-    """Yields each actor process's notes, ``[steps, 2]``; see ``timed_env.NOTE``."""
+    """Yields each actor's step records, ``[steps, 2]``; see ``timed_env.NOTE``."""
     for path in folder.iterdir():
         content = path.read_bytes()
         whole = len(content) // NOTE.size * NOTE.size
@@ -91,7 +91,7 @@ def notes_of(folder: Path) -> Iterator[NDArray[np.int64]]:
 
 
 def window(notes: NDArray[np.int64], begin_ns: int, end_ns: int) -> dict[str, float]:
-    """Returns statistics of the steps between two points in time."""
+    """Returns the rate, pauses and longest gap of steps in a time window."""
     begun = notes[:, 0]
     inside = notes[(begun >= begin_ns) & (begun < end_ns)]
     times = np.sort(inside[:, 0])
@@ -134,7 +134,7 @@ class Training:
             )
 
     def wait_for(self, num_actors: int) -> float:
-        """Waits until ``num_actors`` have made steps; returns the seconds waited."""
+        """Waits until ``num_actors`` have stepped; returns the seconds waited."""
         begun_s = time.monotonic()
         while sum(1 for _ in self.notes.iterdir()) < num_actors:
             if self.process.poll() is not None or time.monotonic() > begun_s + START_S:
@@ -168,7 +168,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
         told = [one for path in paths for one in read_events(path)]
         events = [one for one in told if one["kind"] == "death"]
         report["deaths"] = [f"{one['role']}: {one['how']}" for one in events]
-        # The end of the log says what limited the run, or why it ended.
+        # The end of the log names the bottleneck, or the reason why the run ended.
         report["said"] = training.log.read_text(errors="replace")[-600:].splitlines()
     report["exit_code"] = code
     report["started_s"] = started_s

@@ -1,9 +1,9 @@
 """An environment whose steps take a fixed time and are recorded.
 
-``timed_env:Timed``, for ``many_actors.py``: a step sleeps, like an actor whose
-simulator runs on its own core, and returns an observation of a screen's size. Settings
-are environment variables, because a task cannot pass options: ``TIMED_ENV_FOLDER`` for
-the records, ``TIMED_ENV_STEP_MS`` (16), ``TIMED_ENV_BYTES`` (7056).
+``timed_env:Timed``, for ``many_actors.py``: a step sleeps, as if a simulator ran on its
+own core, and returns an observation of a screen's size. A task cannot pass options, so
+settings are environment variables: ``TIMED_ENV_FOLDER`` for the records,
+``TIMED_ENV_STEP_MS`` (16), ``TIMED_ENV_BYTES`` (7056).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import gymnasium
 import numpy as np
 
 NOTE = struct.Struct("<qq")
-"""When a step began, and the time since the previous step's end, in nanoseconds."""
+"""A step's start, and the time since the previous step's end, in nanoseconds."""
 NUM_ACTIONS = 18
 _EPISODE_STEPS = 1000
-# A compromise between the number of writes and the records that a kill loses.
+# Records per write: more cost fewer writes, but a kill loses more records.
 _NOTES_A_WRITE = 32
 
 
@@ -51,7 +51,7 @@ class Timed(gymnasium.Env):
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         begun_ns = time.monotonic_ns()
         self._note(begun_ns)
-        # Sleeps the full step: this process does not delay a simulator on another core.
+        # Sleep for the full step, because a simulator on another core is not delayed.
         time.sleep(self._step_s)
         self._num_steps += 1
         self._screen[self._num_steps % self._screen.size] = action
@@ -66,7 +66,7 @@ class Timed(gymnasium.Env):
             self._notes += NOTE.pack(begun_ns, begun_ns - self._ended_ns)
         if len(self._notes) >= _NOTES_A_WRITE * NOTE.size:
             if self._file < 0:
-                # Opened at the first write: a process that reads only spaces has none.
+                # Opened at the first write, because some processes only read spaces.
                 path = Path(self._folder) / str(os.getpid())
                 self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             os.write(self._file, self._notes)

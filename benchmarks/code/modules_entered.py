@@ -2,9 +2,9 @@
 
     python benchmarks/code/modules_entered.py [--only WALK ...] [--json]
 
-Each walk runs in its own process. Only tengen's Python functions count, except those
-that run while a module is imported; files of the core do not. The walks of experience
-leave out functions that run only once, during construction:
+Each walk, a traced call, runs in its own process. Only tengen's Python functions count,
+not the C++ core or code that runs while a module is imported. The last three walks
+exclude functions that run only once, during construction:
 
 - ``train_to_child``: ``tengen.train("CartPole-v1", agent="ppo", launch="local")`` until
   it starts the first process of a role.
@@ -78,7 +78,7 @@ class Trace:
 
 def train_to_child(folder: Path) -> Entered:
     def stop(event: str, arguments: tuple[Any, ...]) -> None:
-        # Libraries also start processes, for example to query the system.
+        # Ignore processes that libraries start, for example to query the system.
         is_child = event == "subprocess.Popen" and any(
             str(word).startswith("tengen.") for word in arguments[1]
         )
@@ -114,7 +114,7 @@ def train_to_step(folder: Path) -> Entered:
 
 
 def trace_learner(folder: str) -> None:
-    """Traces this process, and writes what it found at the first step."""
+    """Traces this process until its first optimizer step; writes told.json."""
 
     def wait() -> None:
         while ("learners/optimizer.py", "Optimizer.step") not in trace.found:

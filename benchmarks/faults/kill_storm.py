@@ -1,4 +1,4 @@
-"""Tests that a run learns equally well if its processes are killed repeatedly.
+"""Tests that a run learns equally well while its processes are killed repeatedly.
 
     python benchmarks/faults/kill_storm.py --out FOLDER --minutes 10
     python benchmarks/faults/kill_storm.py --out FOLDER --task minatar/Breakout \\
@@ -9,10 +9,10 @@ the inference server or the learner; with ``--actors 0`` the single process) get
 SIGKILL; halfway the command gets SIGINT and is run again, and at three quarters all of
 its processes get SIGKILL. Then undisturbed runs with other seeds train for as many
 frames, and the last models of all runs are evaluated. Training returns are reported
-too. Kills cut mostly long episodes short, so the killed run's returns lack them.
+too; those of the killed run are biased, because kills abort mostly long episodes.
 
 Fails if a command exits unexpectedly, if memory is left in /dev/shm, or if the killed
-run's score is below the lowest other score by more than the other scores differ.
+run's score is below the lowest other score by more than the others' range.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def children(out: Path) -> list[int]:
 
 
 def storm(out: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """Trains for ``--minutes`` under kills; returns the kills and the result."""
+    """Trains for ``--minutes`` under kills; returns the number of each kind of kill."""
     draws = random.Random(args.seed)
     until = time.monotonic() + 60 * args.minutes
     half_s, last_s = until - 30 * args.minutes, until - 15 * args.minutes
@@ -101,7 +101,7 @@ def storm(out: Path, args: argparse.Namespace) -> dict[str, Any]:
 def curve(out: Path) -> tuple[list[tuple[int, float]], int]:
     """Returns agent steps and mean returns, in order, and the run's last agent step.
 
-    The last step may be later: after a kill, returns are missing until episodes end.
+    The curve may end before that step: after a kill, no episode may have ended yet.
     """
     path = out.with_suffix(".csv")
     run_command(tengen("curves", out, path))
@@ -116,7 +116,7 @@ def curve(out: Path) -> tuple[list[tuple[int, float]], int]:
 
 
 def at(points: list[tuple[int, float]], frames: int) -> str:
-    """Returns the last return reported up to ``frames``."""
+    """Returns the last return reported up to ``frames`` as text, or a dash."""
     before = [value for steps, value in points if steps <= frames]
     return f"{before[-1]:.1f}" if before else "-"
 

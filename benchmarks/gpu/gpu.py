@@ -1,8 +1,8 @@
-"""Builds, checks and measures on a GPU in stages; see gpu.sh.
+"""Builds tengen, then checks and measures it on a GPU in stages; see gpu.sh.
 
     python benchmarks/gpu/gpu.py --devices cuda:0 --seconds 540
 
-Uses only the standard library, so that it can report any missing package. Each stage
+Uses only the standard library, so that a missing package can be reported. Each stage
 runs in its own process, is killed when its time limit expires, and prints one line:
 ``{"stage", "ok", "seconds", "report" or "error"}``.
 """
@@ -29,8 +29,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 # Module names that a build and a run import.
 MODULES = ("numpy", "torch", "safetensors", "onnx", "rich", "nanobind")
-# In order of importance, because the last cases are skipped if time runs out. The first
-# two are also compared with the CPU.
+# Cases by importance, because the last ones are skipped if time runs out. The outputs
+# of the first two are also compared with the CPU's.
 MINIGO = "go/19/nosuicide/planes=minigo:minigo:6x64"
 CASES = f"{MINIGO} gomoku/15:6x96 gomoku/19:10x128 gomoku/15:10x128 gomoku/19:15x192"
 # Search settings of MLPerf's benchmark, for its network.
@@ -221,7 +221,7 @@ class Bench:
         return self.run_json(command, 40 + 12 * self.args.round_s)
 
     def learner(self) -> dict[str, object]:
-        """Runs learner steps of MLPerf's benchmark."""
+        """Measures learner steps with the network of MLPerf's minigo."""
         game, net = MINIGO.split(":", 1)
         command = [sys.executable, "-m", "tengen", "bench", "learner", "--json"]
         command += ["--game", game, "--net", net, "--device", self.args.devices]
@@ -241,7 +241,7 @@ class Bench:
     def train(self) -> dict[str, object]:
         """Trains, kills all processes of the run, and resumes it.
 
-        The kill follows some learner steps, at the latest after twice ``--train-s``.
+        The kill happens after some learner steps, or after twice ``--train-s``.
         """
         out = self.folder / "run"
         command = [sys.executable, "-m", "tengen", "train", "gomoku/9", "--json"]
@@ -279,7 +279,7 @@ class Bench:
 
 
 def progress(run: Path) -> dict[str, int]:
-    """Returns counts of the run's files on disk."""
+    """Returns a run's numbers of generations, models and learner steps."""
     states = sorted(run.glob("checkpoints/*/state.json"))
     return {
         "generations": len(list(run.glob("experience/*/*/*.npz"))),
@@ -303,7 +303,7 @@ def summed_up(lines: list[dict[str, Any]]) -> dict[str, object]:
 
 
 def tool(name: str) -> str | None:
-    """Returns the path of a program beside the interpreter or on PATH, or None."""
+    """Returns the path of a program in the interpreter's folder or on PATH, or None."""
     beside = shutil.which(name, path=str(Path(sys.executable).parent))
     return beside or shutil.which(name)
 

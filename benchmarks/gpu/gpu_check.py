@@ -1,9 +1,9 @@
-"""Compares a device's outputs with torch on the CPU, through lanes as in self-play.
+"""Compares a device's outputs with torch's on the CPU, directly and through lanes.
 
     python benchmarks/gpu/gpu_check.py --devices cuda:0 --cases "gomoku/15:6x96"
 
-The last line is one JSON object; ``errors`` lists the differences that the precision
-does not explain.
+The last line is one JSON object; ``errors`` lists the cases whose differences exceed
+the tolerance of the precision.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def short_of_memory(backend: DeviceBackend, layout: RowLayout) -> dict[str, object]:
-    """Returns the lanes' sizes if the process may use a fiftieth of the memory."""
+    """Returns a lane's number of rows if the process may use 2 % of the memory."""
     torch.cuda.empty_cache()
     torch.cuda.set_per_process_memory_fraction(0.02)
     backend.max_rows = 1 << 20

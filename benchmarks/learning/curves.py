@@ -7,8 +7,8 @@ A seed is a run directory or a file of ``tengen curves``. The table is Markdown 
 stdout; only the plot needs matplotlib.
 
 Source: Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical
-Precipice" (arXiv:2108.13264), section 4.3, of the interquartile mean. Differs from the
-paper: no bootstrap; the minimum and maximum over seeds are shown beside the mean.
+Precipice" (arXiv:2108.13264), section 4.3, for the interquartile mean. Differs from the
+paper: minimum and maximum over seeds instead of bootstrap confidence intervals.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tengen.run import RunDirectory
 
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 
-# A run may end just before the requested step, because a budget ends with a turn.
+# Tolerance, because a run may end just before the requested step.
 _SHORT = 0.02
 _NUM_POINTS = 200
 

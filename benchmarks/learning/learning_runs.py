@@ -45,8 +45,8 @@ ROWS = {
     "pong-ppo": Row("atari/Pong/classic", "ppo", (FRAMES, "1500000"), 15.0),
     "pong-vtrace": Row("atari/Pong/classic", "vtrace", (FRAMES, "2500000"), 0.0),
     "pong-r2d2": Row("atari/Pong/r2d2", "r2d2", (FRAMES, "1000000"), 0.0),
-    # The first reward comes only if a chicken crosses the road by chance. PPO found
-    # none in 250,000 steps; a copy that follows random Q values may walk straight on.
+    # The first reward needs a chance crossing of the road. PPO made none in 250,000
+    # steps; a copy that is greedy on random Q values may walk straight on.
     "freeway-dqn": Row("atari/Freeway/classic", "dqn", (FRAMES, "500000"), 20.0),
     "breakout-ppo": Row("atari/Breakout/classic", "ppo", (FRAMES, "1200000"), 30.0),
     "football-vtrace": Row(
@@ -72,7 +72,7 @@ ROWS = {
         (MINUTES, "15"),
         0.5,
     ),
-    # Without memory an agent is right one time in four, so its best return is -0.5.
+    # Without memory, one guess in four is right, so the best return is -0.5.
     "repeat-dqn": Row("popgym/RepeatPreviousEasy", "dqn", (MINUTES, "15"), -0.6),
 }
 
@@ -105,7 +105,7 @@ def _run(args: argparse.Namespace, name: str, seed: int) -> None:
     if result.exists():
         if json.loads(result.read_text()).get("asked") == asked:
             return
-        # The old run does not fit the row's changed settings.
+        # The row's settings have changed since the old run.
         shutil.rmtree(run, ignore_errors=True)
     words = [*_budget_left(run, row.budget), "--seed", seed, "--threads", 1]
     words += [word for one in chosen for word in ("--set", one)]
@@ -122,9 +122,9 @@ def _run(args: argparse.Namespace, name: str, seed: int) -> None:
 
 
 def _budget_left(run: Path, budget: tuple[str, str]) -> tuple[str, str]:
-    """Returns an interrupted run's remaining budget, because budgets are per command.
+    """Returns a run's remaining budget, because a budget counts from each command.
 
-    The CPU-seconds in the result exclude the earlier commands; see the run's events.
+    The CPU-seconds in the result exclude earlier commands; see the run's events.
     """
     num_rows, elapsed_s = 0, 0.0
     for path in sorted(run.glob("events/train-*.jsonl")):
@@ -168,7 +168,7 @@ def _show(folder: Path, names: list[str]) -> int:
 def _last_return(curve: Path) -> str:
     """Returns the mean return of the last hundred training episodes, from the curve.
 
-    Those episodes include exploration, and the weights changed between them.
+    Unlike evaluation, the episodes include exploration and several models.
     """
     with curve.open() as file:
         found = [row["return_mean"] for row in csv.DictReader(file)]

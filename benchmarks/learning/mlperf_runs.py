@@ -6,24 +6,22 @@
     python benchmarks/learning/mlperf_runs.py --out FOLDER --table
 
 Trains one run per seed, in sequence, with ``tengen train TASK --recipe RECIPE``. TARGET
-is the player against which a model must win half of its games. A run's result is the
-wall-clock time until the first model that passes was created, from its
-``eval/target/result.json``.
+is the player against which a model must win half of its games. A run's result, from its
+``eval/target/result.json``, is the wall-clock time until the first passing model was
+created.
 
 Of ten runs, the score drops the fastest and the slowest and averages the rest (MLPerf
-training rules v2.1). A run without a passing model counts as the slowest; with two of
-them there is no score. With fewer than ten runs the same mean is printed, but is not an
+training rules v2.1). A run without a passing model counts as the slowest; with two such
+runs there is no score. With fewer than ten runs the same mean is printed, but is not an
 MLPerf score.
 
 Repeating the command resumes: finished runs are skipped, and an interrupted run resumes
-from its files. Its time includes the interruption, because its clock keeps running.
-``cpu_seconds`` covers all commands of a run, evaluation included;
-``cpu_seconds_to_pass`` ends when the passing model was created, and includes the
-evaluation of earlier commands if the run was trained further after one.
-``--restart-one`` kills all processes of the first run with SIGKILL some seconds after
-its third model was published, and repeats the command. The table is also in
-``FOLDER/runs.csv``. The exit code is 1 if a run failed, or if more runs did not pass
-than a score may leave out.
+from its files. Its time includes the interruption. ``cpu_seconds`` covers all commands
+of a run, evaluation included; ``cpu_seconds_to_pass`` ends when the passing model was
+created, but includes the evaluation at the end of earlier commands. ``--restart-one``
+kills all processes of the first run with SIGKILL some seconds after its third model was
+published, and repeats the command. The table is also in ``FOLDER/runs.csv``. The exit
+code is 1 if a run failed, or if more runs did not pass than a score may leave out.
 """
 
 from __future__ import annotations
@@ -94,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--restart-one", action="store_true")
     parser.add_argument("--table", action="store_true", help="run nothing")
     args = parser.parse_args(argv)
-    # Forwards SIGTERM to the run like Ctrl-C; otherwise the run would continue alone.
+    # Handle SIGTERM like Ctrl-C, so that the run does not continue alone.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         args.out.mkdir(parents=True, exist_ok=True)
@@ -163,7 +161,7 @@ def call(command: Sequence[str], run: Path, *, must_kill: bool) -> Call:
     """Runs tengen in its own process group, and kills the group if ``must_kill``.
 
     The CPU-seconds of a command that exits cover all processes that were waited for;
-    those of a killed command cover all its processes until the kill.
+    after a kill, they cover all its processes until the kill.
     """
     models, kill_at_s = NumberedFolder(run / "models"), math.inf
     known, seen = models.latest() or 0, dict[int, float]()
@@ -191,7 +189,7 @@ def call(command: Sequence[str], run: Path, *, must_kill: bool) -> Call:
                     return Call(process.returncode, cpu_s, seen, was_killed=True)
                 time.sleep(LOOK_S)
         except KeyboardInterrupt:
-            # The signal reached only this process; the run must save its work too.
+            # The run has its own process group, so forward the signal.
             process.send_signal(signal.SIGINT)
             process.wait()
     cpu_s = children_cpu_s() - before_s

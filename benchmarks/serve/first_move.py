@@ -1,4 +1,4 @@
-"""Times each step from a wheel to the first move against a player in a browser.
+"""Times a new user's steps from a wheel to the first move in a browser.
 
     make wheels
     python benchmarks/serve/first_move.py dist/tengen_rl-*-cp311-*.whl
@@ -6,9 +6,9 @@
 
 Starts with an empty environment and takes a user's three steps: ``pip install
 'WHEEL[serve]'``, ``tengen serve``, and opening the address in a browser. There it opens
-the page of the first bundled player, clicks a move and waits for the reply. The source
-of the packages, a network or pip's cache, dominates the first step, whose time is
-therefore reported separately. Prints one JSON object, times in seconds.
+the page of the first bundled player, clicks a move and waits for the reply. The first
+step's time depends mostly on the source of the packages, a network or pip's cache, so
+each step is reported separately. Prints one JSON object, times in seconds.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def measure(browser: Chromium, url: str, loads: int) -> dict[str, object]:
-    """Returns the medians for each page, without the very first load."""
+    """Returns the median times and sizes of each page, and its worst first paint."""
     page = browser.page()
     page.open(url)
     ids = page.run("fetch('/api/runs').then(r => r.json()).then(l => l.map(r => r.id))")

@@ -7,7 +7,7 @@
 Positions are random, of 8 to 30 plies, with at least one legal move that is not
 optimal. A move is optimal if it preserves the game's value: a win stays won, a draw
 stays drawn. Recipes were tuned on the positions of ``--seed 0`` (``recipe_sweep.py``),
-so reports use another seed.
+so the default is another seed.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    # Solved once for all players, because the solver takes longer than any player.
+    # Solve each position once, because the solver takes longer than any player.
     positions = [
         (list(moves), optimal_moves(list(moves)))
         for moves in random_positions(args.positions, 8, 30, args.seed)

@@ -4,9 +4,9 @@
 
 Prints each result and replaces its row in
 ``src/tengen/evaluation/ratings/anchors.json``:
-``[a, b, wins_a, draws, wins_b]``. ``--anchors`` measures a part of the ladder if
-stronger anchors are too slow for as many games. The results depend only on the command
-line and the core.
+``[a, b, wins_a, draws, wins_b]``. ``--anchors`` selects a part of the ladder, for
+example because strong anchors are too slow for many games. The results depend only on
+the command line and the core.
 """
 
 from __future__ import annotations

@@ -7,12 +7,12 @@
 
 By default both sides use the settings from before ``agent.play`` existed: PUCT in fp32,
 one thread, one leaf at a time, no tree reuse. ``--a`` and ``--b`` change settings,
-``--recipe`` makes A play with its model's settings, and ``--a-ends-early`` stops the
-search of decided moves early and extends hard ones, at the same mean time. The two
-games of a pair start from one opening, random or from ``--book``, with sides exchanged.
-``--clock cpu`` counts the CPU-seconds of the process, which is fair on a shared
-machine; ``wall`` is the time that users see, and needs an idle machine if a side has
-several threads.
+``--recipe`` makes A play with its model's settings, and ``--a-ends-early`` lets A stop
+the search of a clear move early and extend that of an unclear move, at the same mean
+time. The two games of a pair start from one opening, random or from ``--book``, with
+sides exchanged. ``--clock cpu`` counts the CPU-seconds of the process, which is fair on
+a shared machine; ``wall`` is the time that users see, and needs an idle machine if a
+side has several threads.
 
 The match ends after ``--games``, or by the gate's sequential test on pairs of games
 (``--elo0``, ``--elo1``; errors of 5 %). Prints one JSON object.
@@ -40,14 +40,14 @@ from tengen.play.session.searches import Limits, Thinker
 from tengen.search import MAX_SIMULATIONS, PlayConfig
 
 CLOCKS = {"cpu": time.process_time, "wall": time.monotonic}
-# Maximum share of the time per move for an unclear move, as in ``tengen gtp``.
+# Maximum time of an unclear move, relative to the mean, as in ``tengen gtp``.
 _MOST_SHARES = 2.5
-# Simulations per search; the true number is not known in advance.
+# Estimated simulations per search; the actual number depends on the time.
 EXPECTED = 400
 
 
 class Side:
-    """One way to play, with its model and time."""
+    """One side of the match: a model with its settings, threads and time per move."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Side:
     def move(self, moves: list[int]) -> int:
         """Searches for the time of a move and returns the move."""
         begun_s = self._now()
-        # Searches end slightly before or after their time; later searches compensate.
+        # Compensate for the previous searches, which ended slightly early or late.
         due_s = self.seconds * (self.num_moves + 1) - self.spent_s
         seconds = min(max(due_s, 0.5 * self.seconds), 1.5 * self.seconds)
         most = _MOST_SHARES * seconds if self.ends_early else None

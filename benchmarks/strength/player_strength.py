@@ -4,10 +4,10 @@
     python benchmarks/strength/player_strength.py strength go/9 --games 100
     python benchmarks/strength/player_strength.py levels connect4 --games 100
 
-``strength`` is a measure per game: the share of optimal moves, the share of lines that
-are not lost, or the score of a match. ``levels`` plays each level against the next
-lower level and against fixed players, and rates all together; ``random`` has rating 0.
-Results depend only on the command line and the core, except games of GNU Go.
+What ``strength`` measures depends on the game: the share of optimal moves, the share of
+lines that are not lost, or the score of a match. ``levels`` plays each level against
+the next lower level and against fixed players, and rates all together; ``random`` has
+rating 0. Results depend only on the command line and the core, except games of GNU Go.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ LEVELS = {
 }
 WEAK = ("beginner", "novice", "casual", "club")
 ALL = (*WEAK, "strong", "expert", "master", "champion")
-# In tic-tac-toe any player that searches draws. The other ladders end at the last level
-# that was measured.
+# In tic-tac-toe all levels that search draw, so one is enough. The other ladders end at
+# the last level that was measured.
 LADDERS = {
     "tictactoe": (*WEAK, "expert"),
     "gomoku/9": ("starter", *ALL[:-1]),
@@ -65,7 +65,7 @@ LADDERS = {
     "go/7": ALL[:-1],
     "go/9": ALL[:-2],
 }
-# A level's opponents besides the next lower level.
+# A level's opponents in addition to the next lower level.
 ANCHORS = {
     "starter": ("random", "mcts:30", "mcts:100"),
     "beginner": ("random", "mcts:30"),
@@ -99,7 +99,7 @@ def main() -> None:
         )
         for level in manifest.levels:
             print(level)
-    # Reads the file again, so that changes written in the meantime are not lost.
+    # Read the file again, to keep changes made in the meantime.
     now = bundled.read_manifest(args.name)
     changed = ("strength",) if args.part == "strength" else ("levels", "levels_command")
     values = {name: getattr(manifest, name) for name in changed}

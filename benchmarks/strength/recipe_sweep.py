@@ -6,10 +6,10 @@
     python benchmarks/strength/recipe_sweep.py judge --task gomoku/9 --out DIR
 
 ``train`` trains one single-core run per variant, which is a name and its settings;
-``--jobs`` runs are parallel, so that all share the machine equally. ``judge`` prints a
-line per run: for Connect Four the share of moves that the solver calls optimal, with
-the raw policy and with 64 simulations; for other games the score of the final network
-against ``--against``: a variant with each of its seeds (default ``base``), or a player.
+``--jobs`` runs are parallel, with equal shares of the machine. ``judge`` prints a line
+per run: for Connect Four the share of moves that the solver calls optimal, with the raw
+policy and with 64 simulations; for other games the score of the final network against
+``--against``: a variant with each of its seeds (default ``base``), or a player.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def judge(args: argparse.Namespace) -> None:
 def _accuracies(runs: list[Path], positions: int) -> dict[str, dict[str, float]]:
     """Returns each run's share of optimal moves by simulations."""
     words = [sys.executable, str(_ROOT / "connect4_accuracy.py"), *map(str, runs)]
-    # Uses other positions than reports, which have the default seed.
+    # Not the default seed, which reports use.
     words += ["--simulations", "1", "64", "--positions", str(positions), "--json"]
     words += ["--seed", "0"]
     found: dict[str, dict[str, float]] = {}

@@ -4,8 +4,8 @@ In each round every launcher trains a new run to the same budget, with the same
 processes and threads, in alternating order. A run's processes belong to its roles
 (``tengen.launch.child``, the server that forks actors, and their children), to the rest
 of tengen (the runner, and the other ranks of ``mpirun``), or to the launcher
-(``mpirun``; Ray's daemons and workers). Their CPU time is read from ``/proc`` ten times
-a second, so up to the last tenth of a second of a process is missed. Their memory is
+(``mpirun``; Ray's daemons and workers). CPU time is read from ``/proc`` ten times a
+second, so that of a process's last tenth of a second may be missed. Their memory is
 read once a second, as ``Pss`` of ``smaps_rollup``, which divides a shared page among
 the processes that map it.
 
@@ -78,7 +78,7 @@ class Work(NamedTuple):
     budget: tuple[str, str]
     settings: tuple[str, ...]
     num_ranks: int
-    """Includes one rank for each process that acts."""
+    """Number of MPI ranks, including one rank for each process that acts."""
 
 
 class Spent(NamedTuple):

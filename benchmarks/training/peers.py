@@ -14,8 +14,8 @@
 one gradient step per agent step, against stable-baselines3. ``appo``: Pong with two
 actor processes, against Sample Factory. Both sides have the same network, environment
 copies, unroll lengths, epochs and batches; tengen runs in float32, as the others do,
-and in bfloat16. Each program has a short and a long run, and the difference counts,
-which excludes imports. CPU-seconds cover all processes of a program.
+and in bfloat16. Each program makes a short and a long run; the rate is computed from
+the differences, which exclude imports. CPU-seconds cover all processes of a program.
 """
 
 from __future__ import annotations

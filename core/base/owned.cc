@@ -97,12 +97,7 @@ int accept_owned(int listener) {
   const int num_ready = poll(&poll_of, 1, 0);
   if (num_ready == 0) errno = EAGAIN;
   if (num_ready <= 0) return -1;
-#if defined(__linux__)
   const int descriptor = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-#else
-  const int descriptor = accept(listener, nullptr, nullptr);
-  if (descriptor >= 0) fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-#endif
   set_owned(descriptor);
   return descriptor;
 }

@@ -30,7 +30,6 @@ class LittleMemory {
   ~LittleMemory() { most_new_bytes = SIZE_MAX; }
 };
 
-#if defined(__linux__)
 // Returns the size in bytes of this process's address space, which ulimit -v limits.
 inline uint64_t num_mapped_bytes() {
   uint64_t num_pages = 0;
@@ -59,7 +58,6 @@ class NoMemory {
  private:
   rlimit before_{};
 };
-#endif
 
 // Calls `f` until it completes. In the n-th attempt the n-th `new` fails, and `check` is called
 // afterwards. Returns the number of failed attempts.

@@ -44,7 +44,7 @@ bool Steady::has_reserve() noexcept {
 void Steady::check_reserve() {
   if (!has_reserve()) {
     throw Error(
-        "memory (of the process) is used up; ask for less at once, close clients, or raise "
+        "memory (of the process) is used up; request less at once, close clients, or raise "
         "ulimit -v");
   }
 }

@@ -12,7 +12,7 @@ std::string message_of(const std::exception_ptr& thrown) noexcept {
     std::rethrow_exception(thrown);
   } catch (const std::bad_alloc&) {
     try {
-      return "memory (of the process) is used up; ask for less at once, or raise ulimit -v";
+      return "memory (of the process) is used up; request less at once, or raise ulimit -v";
     } catch (...) {
       return "out of memory";  // short enough to need no allocation
     }

@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "fuzz/scratch_folder.h"
 #include "fuzz/target.h"
-#include "store/disk/disk_file.h"
+#include "base/disk_file.h"
 #include "store/disk/durable_log.h"
 #include "store/disk/log_file.h"
 #include "store/disk/state_files.h"
@@ -134,7 +134,7 @@ std::string log_of(std::string_view records) {
 }
 
 void write(const std::filesystem::path& path, std::string_view bytes) {
-  const store::DiskFile file(path, O_WRONLY | O_CREAT | O_TRUNC);
+  const DiskFile file(path, O_WRONLY | O_CREAT | O_TRUNC);
   file.write(0, as_bytes(bytes));
 }
 
@@ -169,9 +169,9 @@ std::vector<std::string> folder_seeds() {
   const std::string records = records_of(true, 3, 60);
   const ScratchFolder folder;
   store::LastMarkFile(folder.path()).put({{0, kWriter, 96}, true});
-  const std::vector<std::byte> mark = store::read_file(folder.path() + "/state-mark");
+  const std::vector<std::byte> mark = read_file(folder.path() + "/state-mark");
   (void)store::write_state(folder.path(), 1, State(), false);
-  const std::vector<std::byte> state = store::read_file(store::state_path(folder.path(), 1));
+  const std::vector<std::byte> state = read_file(store::state_path(folder.path(), 1));
   return {std::string(1, '\0') + log_of(records), "\1" + records, "\2" + as_text(std::span(mark)),
           "\3" + as_text(std::span(state))};
 }

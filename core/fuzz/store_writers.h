@@ -224,7 +224,7 @@ class LibraryWriter final : public Client {
       writer_.emplace(
           store::WriterSession{
               std::make_unique<store::StreamChannel>(store::StreamAddress{ends[1], "store"}), next},
-          schema(), 2);
+          schema(), store::SlabMap::none(), 2);
     }
   }
   void append(uint32_t count) {

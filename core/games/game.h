@@ -135,7 +135,23 @@ typename G::State initial_state_of(const G& game, const std::string& variant) {
     return game.initial_state(variant);
   } else {
     throw Error("variant (" + variant + ") must be empty in " + std::string(game.name()) +
-                ", which is played one way; leave it out");
+                ", which has no variants; leave it out");
+  }
+}
+
+// Plays `moves` on `state`. Throws Error if a move is illegal; `what` is its name in the error.
+template <Game G, class Moves>
+void play_moves(const G& game, typename G::State& state, const Moves& moves,
+                const char* what = "move") {
+  int ply = 0;
+  for (const int move : moves) {
+    if (!game.is_legal(state, move)) {
+      throw Error(std::string(what) + " (" + std::to_string(move) + ") must be legal at ply " +
+                  std::to_string(ply) + " in " + std::string(game.name()) +
+                  "; give the moves of one game");
+    }
+    game.apply(state, move);
+    ++ply;
   }
 }
 

@@ -27,7 +27,7 @@ class RowColumns {
  public:
   explicit RowColumns(std::vector<RowColumn> columns) : columns_(std::move(columns)) {
     check(!columns_.empty() && columns_[0].part == RowPart::kFirst && columns_[0].row_bytes == 1,
-          "columns", columns_.size(), "must begin with a byte a row; make them of a signature");
+          "columns", columns_.size(), "must start with a byte per row; use a signature's");
   }
 
   size_t size() const { return columns_.size(); }

@@ -27,7 +27,7 @@ RowServer::RowServer(RowColumns columns, const RowServerSettings& settings)
   for (size_t i = 0; i < columns_.size(); ++i) {
     if (columns_[i].part == RowPart::kInput) input_bytes_ += columns_[i].row_bytes;
   }
-  if (pipe(bell_) != 0) throw Error("descriptors (none left) must be had; close others");
+  if (pipe(bell_) != 0) throw Error("descriptors (none left) are used up; close other files");
   for (const int end : bell_) {
     fcntl(end, F_SETFD, FD_CLOEXEC);
     fcntl(end, F_SETFL, O_NONBLOCK);
@@ -51,10 +51,10 @@ void RowServer::add(int descriptor, int memory_descriptor, size_t num_rows) {
   const std::lock_guard lock(mutex_);
   check(num_rows >= 1 && num_rows <= settings_.max_rows, "num_rows", num_rows,
         "must be 1 to max_rows; use more actors");
-  check(!has_ended_, "inference", "ended", "must serve; start its role again");
+  check(!has_ended_, "inference", "ended", "no longer serves; restart its role");
   if (num_rows_ + num_rows > settings_.most_rows) {
     throw Error("inference (full) serves at most " + std::to_string(settings_.most_rows) +
-                " rows at once; end some actors");
+                " rows at once; use fewer actors");
   }
   num_rows_ += num_rows;
   ++num_sessions_;

@@ -25,7 +25,7 @@ SharedPort::SharedPort(const RowLayout& layout, size_t num_actions, size_t capac
   if (lanes.empty() || capacity == 0 || num_workers == 0) {
     throw Error("lanes (" + std::to_string(lanes.size()) + " of " + std::to_string(capacity) +
                 " rows for " + std::to_string(num_workers) +
-                " workers) must be at least 1 of each; give more");
+                " workers) must all be at least 1; raise them");
   }
   for (const LaneBuffers& buffers : lanes) {
     lanes_.emplace_back().buffers = buffers;

@@ -16,6 +16,7 @@
 #include "actors/step_columns.h"
 #include "base/error.h"
 #include "base/philox64.h"
+#include "python/arrays.h"
 #include "python/bindings.h"
 
 namespace nb = nanobind;
@@ -31,21 +32,11 @@ using AnyShape = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
 template <class T, int Axes>
 using Out = nb::ndarray<nb::numpy, T, nb::ndim<Axes>>;
 using Rows = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
-using Column = nb::ndarray<nb::c_contig, nb::device::cpu>;
-
-// Returns a new array whose memory Python frees.
-template <class T, size_t Axes>
-Out<T, static_cast<int>(Axes)> make_array(const std::array<size_t, Axes>& shape) {
-  size_t size = 1;
-  for (const size_t extent : shape) size *= extent;
-  T* const data = new T[size];
-  const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return Out<T, static_cast<int>(Axes)>(data, Axes, shape.data(), owner);
-}
+using Block = nb::ndarray<nb::c_contig, nb::device::cpu>;
 
 Out<double, 2> uniforms(const std::array<uint64_t, 2>& key, const std::array<uint64_t, 4>& counter,
                         size_t num_rows, size_t row_size) {
-  auto array = make_array<double, 2>({num_rows, row_size});
+  auto array = make_array<double>(std::array{num_rows, row_size});
   fill_uniforms(key, counter, row_size, {array.data(), array.size()});
   return array;
 }
@@ -65,11 +56,11 @@ std::tuple<Out<int64_t, 2>, Out<float, 1>> draw(const ChoiceDraws& draws,
                                                 const In<double, 2>& uniform_rows) {
   const size_t num_rows = logits.shape(0);
   check(logits.shape(1) == draws.num_logits(), "logits", logits.shape(1),
-        "must be as many as there are choices; correct the network");
+        "must be one per choice; correct the network");
   check(uniform_rows.shape(0) == num_rows && uniform_rows.shape(1) >= draws.num_parts(), "uniforms",
-        uniform_rows.shape(1), "must be one a part in each row; correct the caller");
-  auto choices = make_array<int64_t, 2>({num_rows, draws.num_parts()});
-  auto log_prob = make_array<float, 1>({num_rows});
+        uniform_rows.shape(1), "must be one per part in each row; correct the caller");
+  auto choices = make_array<int64_t>(std::array{num_rows, draws.num_parts()});
+  auto log_prob = make_array<float>(std::array{num_rows});
   draws.draw({logits.data(), logits.size()}, {uniform_rows.data(), uniform_rows.size()},
              uniform_rows.shape(1), {choices.data(), choices.size()}, {log_prob.data(), num_rows});
   return {choices, log_prob};
@@ -78,11 +69,11 @@ std::tuple<Out<int64_t, 2>, Out<float, 1>> draw(const ChoiceDraws& draws,
 // A block of steps that keeps the arrays of its columns alive.
 class PyStepColumns {
  public:
-  PyStepColumns(const std::vector<std::string>& names, std::vector<Column> columns)
+  PyStepColumns(const std::vector<std::string>& names, std::vector<Block> columns)
       : names_(names), arrays_(std::move(columns)) {
     check(!arrays_.empty() && names_.size() == arrays_.size(), "columns", arrays_.size(),
-          "must be one a name; correct the caller");
-    for (const Column& array : arrays_) {
+          "must be one per name; correct the caller");
+    for (const Block& array : arrays_) {
       check(array.ndim() >= 2 && array.shape(0) == arrays_[0].shape(0) &&
                 array.shape(1) == arrays_[0].shape(1),
             "columns", array.ndim(), "must have copies and steps as axes; correct the caller");
@@ -95,15 +86,15 @@ class PyStepColumns {
   // Writes step `t`. `rows` has an array with a row per copy, or one integer, for each column.
   void put(size_t t, const nb::list& rows) {
     const size_t num_copies = arrays_[0].shape(0);
-    check(t < arrays_[0].shape(1), "step", t, "must be one of the block; correct the caller");
+    check(t < arrays_[0].shape(1), "step", t, "must be in the block; correct the caller");
     check(rows.size() == columns_.size(), "rows", rows.size(),
-          "must be one a column; correct the caller");
+          "must be one per column; correct the caller");
     for (size_t c = 0; c < columns_.size(); ++c) {
       const nb::handle row = rows[c];
       if (nb::isinstance<nb::int_>(row)) {
         const int64_t value = nb::cast<int64_t>(row);
         check(columns_[c].row_bytes() == sizeof(value), names_[c].c_str(), value,
-              "must be for a column of int64; correct the caller");
+              "must be for an int64 column; correct the caller");
         columns_[c].fill(t, reinterpret_cast<const std::byte*>(&value), num_copies);
         continue;
       }
@@ -128,7 +119,7 @@ class PyStepColumns {
   }
 
   std::vector<std::string> names_;
-  std::vector<Column> arrays_;
+  std::vector<Block> arrays_;
   std::vector<StepColumn> columns_;
 };
 
@@ -138,7 +129,8 @@ std::tuple<size_t, std::vector<std::tuple<double, int64_t>>> count(EpisodeCounts
                                                                    const In<bool, 1>& truncated,
                                                                    const In<bool, 1>& is_reset) {
   for (const size_t size : {reward.size(), terminated.size(), truncated.size(), is_reset.size()})
-    check(size == counts.num_copies(), "step", size, "must have a row a copy; correct the caller");
+    check(size == counts.num_copies(), "step", size,
+          "must have a row per copy; correct the caller");
   counts.add(reward.data(), terminated.data(), truncated.data(), is_reset.data());
   std::vector<std::tuple<double, int64_t>> finished;
   for (const FinishedEpisode& episode : counts.finished())
@@ -168,7 +160,7 @@ void bind_actors(nb::module_& m) {
           },
           "choices"_a, "Returns the first row with a choice out of range, or the number of rows.");
   nb::class_<PyStepColumns>(m, "StepColumns", "Columns of steps; see core/actors/step_columns.h.")
-      .def(nb::init<const std::vector<std::string>&, std::vector<Column>>(), "names"_a, "columns"_a)
+      .def(nb::init<const std::vector<std::string>&, std::vector<Block>>(), "names"_a, "columns"_a)
       .def("put", &PyStepColumns::put, "t"_a, "rows"_a,
            "Writes step t of all copies. An integer in rows applies to all copies.");
   nb::class_<EpisodeCounts>(m, "EpisodeCounts",

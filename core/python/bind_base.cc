@@ -51,7 +51,6 @@ void bind_base(nb::module_& m) {
           },
           nb::arg("seed"), nb::arg("generation") = 0, nb::arg("game") = 0, nb::arg("ply") = 0,
           nb::arg("purpose") = static_cast<uint32_t>(Purpose::kTest))
-      .def("next32", &Rng::next32)
       .def("next64", &Rng::next64)
       .def("uniform", &Rng::uniform)
       .def("below", &Rng::below, nb::arg("bound"))

@@ -16,6 +16,7 @@
 #include "games/external/external_game.h"
 #include "games/perft.h"
 #include "games/registry/registry.h"
+#include "python/arrays.h"
 #include "python/bindings.h"
 #include "python/gil.h"
 
@@ -100,7 +101,7 @@ class StateOf final : public AnyState {
       const std::string name = "action (" + std::to_string(action) + ") ";
       throw Error(outcome() == Outcome::kOngoing
                       ? name + "must be legal in this position; choose one of legal_actions()"
-                      : name + "cannot be played in a finished game; begin with new_state()");
+                      : name + "cannot be played in a finished game; start with new_state()");
     }
     game_->apply(state_, action);
   }
@@ -111,11 +112,9 @@ class StateOf final : public AnyState {
     const auto num_planes = static_cast<size_t>(game_->num_planes());
     const auto height = static_cast<size_t>(game_->height());
     const auto width = static_cast<size_t>(game_->width());
-    auto planes = std::make_unique<float[]>(num_planes * height * width);
-    game_->encode(state_, symmetry, planes.get());
-    nb::capsule owner(planes.get(),
-                      [](void* data) noexcept { delete[] static_cast<float*>(data); });
-    return Planes(planes.release(), {num_planes, height, width}, owner);
+    Planes planes = make_array<float>(std::array{num_planes, height, width});
+    game_->encode(state_, symmetry, planes.data());
+    return planes;
   }
   std::string to_string() const override { return game_->to_string(state_); }
 
@@ -164,7 +163,7 @@ std::pair<float, float> returns_of(const AnyState& state) {
   const Outcome outcome = state.outcome();
   if (outcome == Outcome::kOngoing) {
     throw Error("returns (after " + std::to_string(state.ply()) +
-                " plies) need a finished game; ask is_terminal() first");
+                " plies) need a finished game; call is_terminal() first");
   }
   const float first = value_to_first(outcome);
   return {first, first == 0.0f ? 0.0f : -first};

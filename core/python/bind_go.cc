@@ -5,10 +5,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <iterator>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +18,7 @@
 #include "games/go/ladders/ladder.h"
 #include "games/go/rules/handicap.h"
 #include "games/go/rules/rules.h"
+#include "python/arrays.h"
 #include "python/bindings.h"
 
 namespace nb = nanobind;
@@ -32,13 +33,7 @@ class GoPosition {
  public:
   GoPosition(const std::string& name, const std::vector<int>& actions)
       : game_(parse_go_name(name)), state_(game_.initial_state()) {
-    for (const int action : actions) {
-      if (!game_.is_legal(state_, action)) {
-        throw Error("action (" + std::to_string(action) + ") must be legal after " +
-                    std::to_string(state_.ply) + " plies; give the moves of one game");
-      }
-      game_.apply(state_, action);
-    }
+    play_moves(game_, state_, actions, "action");
   }
 
   double score() const { return game_.score_half_points(state_) / 2.0; }
@@ -59,12 +54,12 @@ class GoPosition {
   Cells<T> cells(std::initializer_list<std::pair<const PointSet*, T>> sets) const {
     const auto height = static_cast<size_t>(game_.height());
     const auto width = static_cast<size_t>(game_.width());
-    auto values = std::make_unique<T[]>(height * width);
+    Cells<T> values = make_array<T>(std::array{height, width});
+    std::fill_n(values.data(), values.size(), T{});
     for (const auto& [set, value] : sets) {
-      for_each_point(*set, [&](int point) { values[static_cast<size_t>(point)] = value; });
+      for_each_point(*set, [&](int point) { values.data()[point] = value; });
     }
-    nb::capsule owner(values.get(), [](void* data) noexcept { delete[] static_cast<T*>(data); });
-    return Cells<T>(values.release(), {height, width}, owner);
+    return values;
   }
 
   Go game_;

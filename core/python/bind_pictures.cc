@@ -18,9 +18,10 @@ using Array = nb::ndarray<T, nb::ndim<Axes>, nb::c_contig, nb::device::cpu>;
 using Pictures = Array<const uint8_t, 2>;
 
 void check_sizes(const Pictures& pictures, size_t mean_size, size_t rows, size_t row_size) {
-  check(mean_size == pictures.shape(1), "mean", mean_size, "must be a picture; correct the caller");
+  check(mean_size == pictures.shape(1), "mean", mean_size,
+        "must fit a picture; correct the caller");
   check(rows == pictures.shape(0) && row_size == pictures.shape(1), "out", rows,
-        "must be as the pictures; correct the caller");
+        "must have the pictures' shape; correct the caller");
 }
 
 void centre_float(const Pictures& pictures, const Array<const uint8_t, 1>& mean,

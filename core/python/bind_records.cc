@@ -5,12 +5,14 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <optional>
 
 #include "base/crc32c.h"
+#include "python/arrays.h"
 #include "python/bindings.h"
 #include "python/gil.h"
 #include "python/python_source.h"
@@ -19,7 +21,6 @@
 #include "records/game_frames.h"
 #include "records/game_rows.h"
 #include "records/journal.h"
-#include "records/power_law.h"
 #include "records/row_draw.h"
 
 namespace nb = nanobind;
@@ -27,26 +28,7 @@ namespace nb = nanobind;
 namespace tengen {
 namespace {
 
-template <class T>
-using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T, int kNumDims>
-using Out = nb::ndarray<T, nb::ndim<kNumDims>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-std::span<const T> span_of(const Column<T>& column) {
-  return {column.data(), column.size()};
-}
-
 std::string_view view_of(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
-nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
-
-// Returns a numpy array that owns the vector.
-template <class T>
-nb::object to_numpy(std::vector<T> values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
-}
 
 nb::dict to_dict(GameColumns columns) {
   nb::dict out;
@@ -73,16 +55,44 @@ nb::dict to_dict(GameColumns columns) {
   return out;
 }
 
-template <class Array>
-void check_shape(const char* name, const Array& array, std::initializer_list<int> tail,
-                 size_t num_rows) {
-  bool same = array.shape(0) == num_rows;
-  size_t axis = 1;
-  for (const int length : tail) same = same && array.shape(axis++) == static_cast<size_t>(length);
-  if (!same) {
-    throw Error(std::string(name) + " (" + std::to_string(array.shape(0)) +
-                " rows) must have the batch's rows and the game's shape; allocate it so");
+std::pair<NumpyVector<int64_t>, NumpyVector<uint8_t>> to_arrays(RowDraw draw) {
+  return {to_numpy(std::move(draw.rows)), to_numpy(std::move(draw.symmetries))};
+}
+
+// Derives rows; returns new arrays by name. AuxiliaryView lists those of `has_auxiliary`.
+nb::dict derive(const GameRows& self, const Column<int64_t>& rows,
+                const Column<uint8_t>& symmetries, bool has_auxiliary) {
+  nb::dict columns;
+  BatchView out{};
+  const size_t num_rows = rows.size();
+  const auto add = [&]<class T, class... Lengths>(T*& to, const char* name, Lengths... lengths) {
+    auto array = make_array<T>(std::array{num_rows, static_cast<size_t>(lengths)...});
+    to = array.data();
+    columns[name] = nb::cast(std::move(array));
+  };
+  add(out.planes, "planes", self.num_planes(), self.height(), self.width());
+  add(out.legal, "legal", self.num_actions());
+  add(out.policy, "policy", self.num_actions());
+  add(out.policy_weight, "policy_weight");
+  add(out.outcome, "outcome", 3);
+  add(out.search_value, "search_value");
+  add(out.value_weight, "value_weight");
+  AuxiliaryView& auxiliary = out.auxiliary;
+  if (has_auxiliary) {
+    add(auxiliary.reply, "reply", self.num_actions());
+    add(auxiliary.reply_weight, "reply_weight");
+    add(auxiliary.horizons, "horizons", kHorizons.size());
   }
+  if (has_auxiliary && self.max_score() > 0) {
+    add(auxiliary.ownership, "ownership", self.height(), self.width());
+    add(auxiliary.score, "score");
+    add(auxiliary.final_weight, "final_weight");
+    add(auxiliary.lead, "lead");
+    add(auxiliary.lead_weight, "lead_weight");
+  }
+  const GilReleased release;
+  self.fill(span_of(rows), span_of(symmetries), out);
+  return columns;
 }
 
 void bind_game_records(nb::module_& m) {
@@ -173,13 +183,7 @@ void bind_journal(nb::module_& m) {
   nb::class_<GameFrames, GameSink>(m, "GameFrames", "Collects encoded games in memory.")
       .def(nb::init<>())
       .def(
-          "take",
-          [](GameFrames& self) {
-            nb::list frames;
-            for (const std::string& frame : self.take()) frames.append(bytes_of(frame));
-            return frames;
-          },
-          nb::sig("def take(self) -> list[bytes]"),
+          "take", [](GameFrames& self) { return bytes_of(self.take()); },
           "Removes and returns the encoded games, in order of completion.");
   m.def(
       "read_journal",
@@ -189,17 +193,13 @@ void bind_journal(nb::module_& m) {
           GilReleased release;
           contents = read_journal(path);
         }
-        nb::list frames;
-        for (const std::string& frame : contents.frames) frames.append(bytes_of(frame));
-        nb::list gaps;
+        std::vector<std::tuple<uint64_t, uint64_t, bool>> gaps;
         for (const JournalGap& gap : contents.gaps) {
-          gaps.append(nb::make_tuple(gap.offset, gap.num_bytes, gap.is_tail));
+          gaps.emplace_back(gap.offset, gap.num_bytes, gap.is_tail);
         }
-        return nb::make_tuple(contents.meta, frames, gaps);
+        return std::tuple(contents.meta, bytes_of(contents.frames), gaps);
       },
-      nb::arg("path"),
-      nb::sig("def read_journal(path: str)"
-              " -> tuple[str, list[bytes], list[tuple[int, int, bool]]]"));
+      nb::arg("path"));
 }
 
 void bind_rows(nb::module_& m) {
@@ -220,94 +220,16 @@ void bind_rows(nb::module_& m) {
       .def_prop_ro("num_bytes", &GameRows::num_bytes)
       .def("skip_rows", &GameRows::skip_rows, nb::arg("num_rows"))
       .def("drop_before", &GameRows::drop_before, nb::arg("row"))
-      .def(
-          "add_segment",
-          [](GameRows& rows, const Column<uint8_t>& outcome,
-             const Column<uint8_t>& num_variant_bytes, const Column<uint16_t>& num_opening_plies,
-             const Column<uint16_t>& num_plies, const Column<uint8_t>& variant,
-             const Column<uint16_t>& opening, const Column<uint16_t>& action,
-             const Column<float>& root_value, const Column<float>& policy_weight,
-             const Column<float>& value_weight, const Column<int16_t>& lead,
-             const Column<uint16_t>& num_policy_entries, const Column<uint16_t>& policy_action,
-             const Column<uint16_t>& policy_mass) {
-            const SegmentView view{span_of(outcome),
-                                   span_of(num_variant_bytes),
-                                   span_of(num_opening_plies),
-                                   span_of(num_plies),
-                                   span_of(variant),
-                                   span_of(opening),
-                                   span_of(action),
-                                   span_of(root_value),
-                                   span_of(policy_weight),
-                                   span_of(value_weight),
-                                   span_of(lead),
-                                   span_of(num_policy_entries),
-                                   span_of(policy_action),
-                                   span_of(policy_mass)};
-            GilReleased release;
-            return rows.add_segment(view);
-          },
-          nb::kw_only(), nb::arg("outcome"), nb::arg("num_variant_bytes"),
-          nb::arg("num_opening_plies"), nb::arg("num_plies"), nb::arg("variant"),
-          nb::arg("opening"), nb::arg("action"), nb::arg("root_value"), nb::arg("policy_weight"),
-          nb::arg("value_weight"), nb::arg("lead"), nb::arg("num_policy_entries"),
-          nb::arg("policy_action"), nb::arg("policy_mass"))
-      .def(
-          "fill",
-          [](const GameRows& self, const Column<int64_t>& rows, const Column<uint8_t>& symmetries,
-             const Out<float, 4>& planes, const Out<uint8_t, 2>& legal, const Out<float, 2>& policy,
-             const Out<float, 1>& policy_weight, const Out<float, 2>& outcome,
-             const Out<float, 1>& search_value, const Out<float, 1>& value_weight,
-             const std::optional<Out<float, 2>>& reply,
-             const std::optional<Out<float, 1>>& reply_weight,
-             const std::optional<Out<float, 2>>& horizons,
-             const std::optional<Out<float, 3>>& ownership,
-             const std::optional<Out<float, 1>>& score,
-             const std::optional<Out<float, 1>>& final_weight,
-             const std::optional<Out<float, 1>>& lead,
-             const std::optional<Out<float, 1>>& lead_weight) {
-            const size_t n = rows.size();
-            check_shape("planes", planes, {self.num_planes(), self.height(), self.width()}, n);
-            check_shape("legal", legal, {self.num_actions()}, n);
-            check_shape("policy", policy, {self.num_actions()}, n);
-            check_shape("policy_weight", policy_weight, {}, n);
-            check_shape("outcome", outcome, {3}, n);
-            check_shape("search_value", search_value, {}, n);
-            check_shape("value_weight", value_weight, {}, n);
-            BatchView out{planes.data(),        legal.data(),   policy.data(),
-                          policy_weight.data(), outcome.data(), search_value.data(),
-                          value_weight.data()};
-            const auto take = [&](float*& to, const char* name, const auto& array,
-                                  std::initializer_list<int> tail) {
-              if (!array) {
-                throw Error(std::string(name) + " (absent) must be given with reply; give all");
-              }
-              check_shape(name, *array, tail, n);
-              to = array->data();
-            };
-            if (reply) {
-              const int num_horizons = static_cast<int>(kHorizons.size());
-              take(out.auxiliary.reply, "reply", reply, {self.num_actions()});
-              take(out.auxiliary.reply_weight, "reply_weight", reply_weight, {});
-              take(out.auxiliary.horizons, "horizons", horizons, {num_horizons});
-            }
-            if (reply && self.max_score() > 0) {
-              take(out.auxiliary.ownership, "ownership", ownership, {self.height(), self.width()});
-              take(out.auxiliary.score, "score", score, {});
-              take(out.auxiliary.final_weight, "final_weight", final_weight, {});
-              take(out.auxiliary.lead, "lead", lead, {});
-              take(out.auxiliary.lead_weight, "lead_weight", lead_weight, {});
-            }
-            GilReleased release;
-            self.fill(span_of(rows), span_of(symmetries), out);
-          },
-          nb::arg("rows"), nb::arg("symmetries"), nb::kw_only(), nb::arg("planes"),
-          nb::arg("legal"), nb::arg("policy"), nb::arg("policy_weight"), nb::arg("outcome"),
-          nb::arg("search_value"), nb::arg("value_weight"), nb::arg("reply") = nb::none(),
-          nb::arg("reply_weight") = nb::none(), nb::arg("horizons") = nb::none(),
-          nb::arg("ownership") = nb::none(), nb::arg("score") = nb::none(),
-          nb::arg("final_weight") = nb::none(), nb::arg("lead") = nb::none(),
-          nb::arg("lead_weight") = nb::none());
+      .def("add_segment",
+           [](GameRows& rows, const nb::kwargs& columns) {
+             const SegmentColumns segment(columns);
+             const GilReleased release;
+             return rows.add_segment(segment.view());
+           })
+      .def("derive", &derive, nb::arg("rows"), nb::arg("symmetries"), nb::arg("has_auxiliary"),
+           nb::sig("def derive(self, rows: numpy.typing.NDArray[numpy.int64],"
+                   " symmetries: numpy.typing.NDArray[numpy.uint8], has_auxiliary: bool)"
+                   " -> dict[str, numpy.typing.NDArray[typing.Any]]"));
   m.attr("NO_LEAD") = kNoLead;
   m.attr("LEADS_PER_POINT") = kLeadsPerPoint;
   m.attr("NUM_HORIZONS") = static_cast<int>(kHorizons.size());
@@ -315,41 +237,25 @@ void bind_rows(nb::module_& m) {
       "draw_rows",
       [](uint64_t seed, uint64_t step, size_t num_rows, uint64_t first_row, uint32_t size,
          uint32_t num_symmetries) {
-        RowDraw draw = draw_rows(seed, step, num_rows, {first_row, size, num_symmetries});
-        return nb::make_tuple(to_numpy(std::move(draw.rows)), to_numpy(std::move(draw.symmetries)));
+        return to_arrays(draw_rows(seed, step, num_rows, {first_row, size, num_symmetries}));
       },
       nb::kw_only(), nb::arg("seed"), nb::arg("step"), nb::arg("num_rows"), nb::arg("first_row"),
-      nb::arg("size"), nb::arg("num_symmetries"),
-      nb::sig("def draw_rows(*, seed: int, step: int, num_rows: int, first_row: int, size: int,"
-              " num_symmetries: int) -> tuple[numpy.typing.NDArray[numpy.int64],"
-              " numpy.typing.NDArray[numpy.uint8]]"));
+      nb::arg("size"), nb::arg("num_symmetries"));
   m.def(
       "draw_rows_of_pass",
       [](uint64_t seed, uint64_t number, uint32_t offset, size_t num_rows, uint64_t first_row,
          uint32_t size, uint32_t num_symmetries) {
-        RowDraw draw =
-            draw_rows_of_pass(seed, number, offset, num_rows, {first_row, size, num_symmetries});
-        return nb::make_tuple(to_numpy(std::move(draw.rows)), to_numpy(std::move(draw.symmetries)));
+        return to_arrays(
+            draw_rows_of_pass(seed, number, offset, num_rows, {first_row, size, num_symmetries}));
       },
       nb::kw_only(), nb::arg("seed"), nb::arg("number"), nb::arg("offset"), nb::arg("num_rows"),
-      nb::arg("first_row"), nb::arg("size"), nb::arg("num_symmetries"),
-      nb::sig("def draw_rows_of_pass(*, seed: int, number: int, offset: int, num_rows: int,"
-              " first_row: int, size: int, num_symmetries: int)"
-              " -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.uint8]]"));
+      nb::arg("first_row"), nb::arg("size"), nb::arg("num_symmetries"));
 }
 
 }  // namespace
 
 void bind_records(nb::module_& m) {
   nb::exception<SchemaError>(m, "SchemaError", m.attr("CoreError").ptr());
-  nb::class_<PowerLaw>(m, "PowerLaw", "A window size; fields as in records/power_law.h.")
-      .def(nb::init<>())
-      .def_rw("min_items", &PowerLaw::min_items)
-      .def_rw("max_items", &PowerLaw::max_items)
-      .def_rw("exponent", &PowerLaw::exponent)
-      .def_rw("scale", &PowerLaw::scale)
-      .def_rw("expand_per_item", &PowerLaw::expand_per_item)
-      .def("window", &PowerLaw::window, nb::arg("num_items"));
   bind_game_records(m);
   bind_journal(m);
   bind_rows(m);
@@ -364,7 +270,6 @@ void bind_records(nb::module_& m) {
       .value("KILL", FaultAction::kKill)
       .value("DISK_FULL", FaultAction::kDiskFull);
   m.def("set_fault", &set_fault, nb::arg("point"), nb::arg("action"), nb::arg("num_passes") = 0);
-  m.def("fault_point", &fault_point, nb::arg("name"));
 }
 
 }  // namespace tengen

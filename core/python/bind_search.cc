@@ -18,9 +18,11 @@ using namespace nb::literals;
 namespace tengen {
 namespace {
 
+using Nodes = nb::typed<nb::list, nb::typed<nb::dict, nb::str, nb::any>>;
+
 // Returns the complete tree in breadth-first order, one dict per node.
-nb::list dump_tree(const Tree& tree) {
-  nb::list nodes;
+Nodes dump_tree(const Tree& tree) {
+  Nodes nodes;
   std::vector<Arena::Offset> queue{tree.root()};
   for (size_t i = 0; i < queue.size(); ++i) {
     const Node& node = tree.node(queue[i]);
@@ -50,80 +52,69 @@ nb::list dump_tree(const Tree& tree) {
   return nodes;
 }
 
-template <Game G>
-nb::tuple hash_search(const G& game, const std::vector<int>& moves, const SearchSettings& settings,
-                      const SearchRequest& request, const std::vector<int>& then) {
+// Searches the position after `moves`, then plays each move of `then` and searches again. Returns
+// the last result and tree. `evaluate()` accepts the waiting leaves; `prepare` is called with the
+// next request after each move.
+template <Game G, class S, class Evaluate, class Prepare>
+std::pair<SearchResult, Nodes> search_each(const G& game, S& search, const std::vector<int>& moves,
+                                           SearchRequest request, const std::vector<int>& then,
+                                           Evaluate&& evaluate, Prepare&& prepare) {
   typename G::State state = game.initial_state();
-  for (const int move : moves) {
-    if (!game.is_legal(state, move)) throw Error("move (" + std::to_string(move) + ") is illegal");
-    game.apply(state, move);
-  }
-  Search<G> search(game, settings);
+  play_moves(game, state, moves);
   Tree scratch;
   SearchResult result;
-  std::vector<float> logits(static_cast<size_t>(game.num_actions()));
-  float score[2];
-  size_t played = 0;
-  for (;;) {
-    SearchRequest here = request;
-    here.ply = static_cast<uint32_t>(game.ply(state));
-    search.begin(state, here);
-    while (search.advance()) {
-      if (search.at_unknown_move()) continue;
-      const Key128 key = game.key(search.leaf());
-      float value;
-      hash_evaluate(key, game.num_actions(), logits.data(), &value);
-      hash_score(key, value, score);
-      search.accept(logits.data(), nullptr, value, score);
-    }
+  for (auto next = then.begin();; ++next) {
+    request.ply = static_cast<uint32_t>(game.ply(state));
+    search.begin(state, request);
+    while (search.advance()) evaluate();
     search.finish(result);
-    if (played == then.size()) break;
-    search.play(then[played], scratch);
-    game.apply(state, then[played++]);
+    if (next == then.end()) break;
+    search.play(*next, scratch);
+    prepare(request);
+    game.apply(state, *next);
   }
-  return nb::make_tuple(nb::cast(result), dump_tree(search.tree()));
+  return {result, dump_tree(search.tree())};
+}
+
+template <Game G>
+auto hash_search(const G& game, const std::vector<int>& moves, const SearchSettings& settings,
+                 const SearchRequest& request, const std::vector<int>& then) {
+  Search<G> search(game, settings);
+  std::vector<float> logits(static_cast<size_t>(game.num_actions()));
+  const auto evaluate = [&] {
+    if (search.at_unknown_move()) return;
+    const Key128 key = game.key(search.leaf());
+    float value;
+    float score[2];
+    hash_evaluate(key, game.num_actions(), logits.data(), &value);
+    hash_score(key, value, score);
+    search.accept(logits.data(), nullptr, value, score);
+  };
+  return search_each(game, search, moves, request, then, evaluate, [](SearchRequest&) {});
 }
 
 // Same as hash_search() with the policy minigo. With `clears`, each search except the first is a
 // full ply of self-play: it starts without a tree, and runs one more simulation per visit of the
 // old root.
 template <Game G>
-nb::tuple minigo_hash_search(const G& game, const std::vector<int>& moves,
-                             const SearchSettings& settings, const SearchRequest& request,
-                             const std::vector<int>& then, bool clears, bool may_pass) {
-  typename G::State state = game.initial_state();
-  for (const int move : moves) {
-    if (!game.is_legal(state, move)) throw Error("move (" + std::to_string(move) + ") is illegal");
-    game.apply(state, move);
-  }
+auto minigo_hash_search(const G& game, const std::vector<int>& moves,
+                        const SearchSettings& settings, const SearchRequest& request,
+                        const std::vector<int>& then, bool clears, bool may_pass) {
   MinigoSearch<G> search(game, settings, may_pass);
-  Tree scratch;
-  SearchResult result;
   std::vector<float> logits(static_cast<size_t>(game.num_actions()));
-  size_t played = 0;
-  uint32_t num_extra = 0;
-  for (;;) {
-    SearchRequest here = request;
-    here.ply = static_cast<uint32_t>(game.ply(state));
-    here.num_simulations += static_cast<int>(num_extra);
-    search.begin(state, here);
-    while (search.advance()) {
-      for (int leaf = 0; leaf < search.num_leaves(); ++leaf) {
-        float value;
-        hash_evaluate(game.key(search.leaf(leaf)), game.num_actions(), logits.data(), &value);
-        search.accept(leaf, logits.data(), nullptr, value);
-      }
+  const auto evaluate = [&] {
+    for (int leaf = 0; leaf < search.num_leaves(); ++leaf) {
+      float value;
+      hash_evaluate(game.key(search.leaf(leaf)), game.num_actions(), logits.data(), &value);
+      search.accept(leaf, logits.data(), nullptr, value);
     }
-    search.finish(result);
-    if (played == then.size()) break;
-    search.play(then[played], scratch);
-    if (clears) {
-      num_extra = search.root_visits();
-      search.reset();
-    }
-    game.apply(state, then[played++]);
-  }
-  return nb::make_tuple(nb::cast(result), dump_tree(search.tree()));
+  };
+  const auto prepare = [&](SearchRequest& next) {
+    if (!clears) return;
+    next.num_simulations = request.num_simulations + static_cast<int>(search.root_visits());
+    search.reset();
+  };
+  return search_each(game, search, moves, request, then, evaluate, prepare);
 }
 
 }  // namespace
@@ -210,10 +201,6 @@ void bind_search(nb::module_& m) {
         });
       },
       "game"_a, "moves"_a, "settings"_a, "request"_a, "then"_a = std::vector<int>{},
-      nb::sig("def hash_search(game: str, moves: collections.abc.Sequence[int], "
-              "settings: SearchSettings, request: SearchRequest, "
-              "then: collections.abc.Sequence[int] = ...) "
-              "-> tuple[SearchResult, list[dict[str, typing.Any]]]"),
       "Searches the position after `moves` with the hash evaluator, then plays the moves `then`\n"
       "with a search (and tree reuse) after each. Returns (result, nodes) of the last search.");
   m.def(
@@ -226,10 +213,6 @@ void bind_search(nb::module_& m) {
       },
       "game"_a, "moves"_a, "settings"_a, "request"_a, "then"_a = std::vector<int>{}, nb::kw_only(),
       "clears"_a = false, "may_pass"_a = true,
-      nb::sig("def minigo_hash_search(game: str, moves: collections.abc.Sequence[int], "
-              "settings: SearchSettings, request: SearchRequest, "
-              "then: collections.abc.Sequence[int] = ..., *, clears: bool = False, "
-              "may_pass: bool = True) -> tuple[SearchResult, list[dict[str, typing.Any]]]"),
       "Like hash_search, with the policy minigo. With `clears`, a search starts without a tree\n"
       "and runs one more simulation for each visit that a reused root would have had. Without\n"
       "`may_pass`, no descent passes if another move is legal.");
@@ -239,12 +222,9 @@ void bind_search(nb::module_& m) {
         std::vector<float> logits(static_cast<size_t>(num_actions));
         float value;
         hash_evaluate({lo, hi}, num_actions, logits.data(), &value);
-        return nb::make_tuple(logits, value);
+        return std::make_pair(logits, value);
       },
-      "lo"_a, "hi"_a, "num_actions"_a,
-      nb::sig("def hash_evaluate(lo: int, hi: int, num_actions: int) "
-              "-> tuple[list[float], float]"),
-      "Returns (logits, value_to_play) for a position's key.");
+      "lo"_a, "hi"_a, "num_actions"_a, "Returns (logits, value_to_play) for a position's key.");
   m.def(
       "hash_score",
       [](uint64_t lo, uint64_t hi, float value) {

@@ -1,12 +1,12 @@
 // Self-play workers, matches and sessions, which are driven through ports.
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "python/arrays.h"
 #include "python/bindings.h"
 #include "python/gil.h"
 #include "python/python_source.h"
@@ -24,14 +24,6 @@ using namespace nb::literals;
 
 namespace tengen {
 namespace {
-
-template <class T>
-using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-std::span<const T> span_of(const Column<T>& column) {
-  return {column.data(), column.size()};
-}
 
 void bind_workers(nb::module_& m) {
   nb::class_<WorkerStats>(m, "WorkerStats", "Counters of one worker since its start.")
@@ -112,15 +104,7 @@ void bind_workers(nb::module_& m) {
       .def("request_snapshot", &GameQueue::request_snapshot,
            "Makes every worker save its unfinished games soon. Does not wait. Thread-safe.")
       .def(
-          "unfinished",
-          [](const GameQueue& self) {
-            nb::list games;
-            for (const std::string& game : self.unfinished()) {
-              games.append(nb::bytes(game.data(), game.size()));
-            }
-            return games;
-          },
-          nb::sig("def unfinished(self) -> list[bytes]"),
+          "unfinished", [](const GameQueue& self) { return bytes_of(self.unfinished()); },
           "Returns the last saved states of unfinished games. Thread-safe.")
       .def("variant", &GameQueue::variant, "index"_a, "Returns the variant of game ``index``.")
       .def("stop", &GameQueue::stop, "Makes workers drop unfinished games and end. Thread-safe.")
@@ -147,34 +131,27 @@ void bind_workers(nb::module_& m) {
 
   m.def(
       "check_resignation",
-      [](const nb::object& game, const SelfplaySettings& settings, const Column<uint8_t>& outcome,
-         const Column<uint8_t>& num_variant_bytes, const Column<uint8_t>& variant,
-         const Column<uint16_t>& num_opening_plies, const Column<uint16_t>& num_plies,
-         const Column<uint16_t>& opening, const Column<uint16_t>& action,
-         const Column<float>& root_value) {
-        const PlayedGames games{span_of(outcome),   span_of(num_variant_bytes),
-                                span_of(variant),   span_of(num_opening_plies),
-                                span_of(num_plies), span_of(opening),
-                                span_of(action),    span_of(root_value)};
+      [](const nb::object& game, const SelfplaySettings& settings, const nb::kwargs& columns) {
+        const SegmentColumns games(columns);
         return with_any_game(game, [&](const auto& rules) {
           GilReleased release;
-          const ResignationCheck check = check_resignation(rules, settings, games);
+          const ResignationCheck check = check_resignation(rules, settings, games.view());
           return std::make_pair(check.num_checked, check.num_false);
         });
       },
-      "game"_a, "settings"_a, nb::kw_only(), "outcome"_a, "num_variant_bytes"_a, "variant"_a,
-      "num_opening_plies"_a, "num_plies"_a, "opening"_a, "action"_a, "root_value"_a,
+      "game"_a, "settings"_a, "columns"_a,
       "Returns the number of games that were played on after a player would have resigned, and\n"
       "the number of those that this player did not lose.");
 }
 
 void bind_sessions(nb::module_& m) {
-  nb::class_<SearchSession, Port>(m, "SearchSession",
-                                  "A search driven by its caller; a port of one row.")
+  nb::class_<SearchSession>(m, "SearchSession", "A search driven by its caller, through ports.")
       .def("begin", &SearchSession::begin, "moves"_a, "request"_a, "variant"_a = "",
            "keeps_tree"_a = false)
       .def("extend", &SearchSession::extend, "num_simulations"_a)
       .def("variation", &SearchSession::variation, "action"_a, "max_length"_a)
+      .def("port", &SearchSession::port, "index"_a, nb::rv_policy::reference_internal)
+      .def("stop", &SearchSession::stop, "Makes every next() return soon. Thread-safe.")
       .def_prop_ro("result", &SearchSession::result, nb::rv_policy::copy);
   m.def(
       "make_session",
@@ -185,19 +162,11 @@ void bind_sessions(nb::module_& m) {
         });
       },
       "game"_a, "settings"_a, "cache_bytes"_a = size_t{16} << 20);
-  nb::class_<SharedSession>(m, "SharedSession", "A SearchSession driven by several threads.")
-      .def("begin", &SharedSession::begin, "moves"_a, "request"_a, "variant"_a = "",
-           "keeps_tree"_a = false)
-      .def("extend", &SharedSession::extend, "num_simulations"_a)
-      .def("variation", &SharedSession::variation, "action"_a, "max_length"_a)
-      .def("port", &SharedSession::port, "index"_a, nb::rv_policy::reference_internal)
-      .def("stop", &SharedSession::stop, "Makes every next() return soon. Thread-safe.")
-      .def_prop_ro("result", &SharedSession::result, nb::rv_policy::copy);
   m.def(
       "make_shared_session",
       [](const std::string& game, const SearchSettings& settings, int num_threads, int batch_rows,
          size_t cache_bytes) {
-        return with_game(game, [&](const auto& rules) -> std::unique_ptr<SharedSession> {
+        return with_game(game, [&](const auto& rules) -> std::unique_ptr<SearchSession> {
           using G = std::decay_t<decltype(rules)>;
           return std::make_unique<SharedGameSession<G>>(rules, settings, num_threads, batch_rows,
                                                         cache_bytes);
@@ -238,12 +207,7 @@ void bind_sessions(nb::module_& m) {
         return with_any_game(game, [&](const auto& rules) {
           GilReleased release;
           auto state = rules.initial_state();
-          for (const int move : moves) {
-            if (!rules.is_legal(state, move)) {
-              throw Error("move (" + std::to_string(move) + ") must be legal");
-            }
-            rules.apply(state, move);
-          }
+          play_moves(rules, state, moves);
           const Rng rng(seed, 0, 0, static_cast<uint32_t>(rules.ply(state)), Purpose::kRollout);
           return Uct(rules, num_playouts).choose(state, rng);
         });

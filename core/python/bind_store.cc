@@ -4,7 +4,6 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -122,12 +121,10 @@ void bind_store(nb::module_& m) {
            nb::arg("interval_s"))
       .def(
           "add_pool",
-          [](Store& self, const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk) {
-            return self.change([&](Engine& engine) {
-              return engine.add_pool(schema_of(columns, steps_per_chunk));
-            });
+          [](Store& self, const store::engine::Schema& schema) {
+            return self.change([&](Engine& engine) { return engine.add_pool(schema); });
           },
-          nb::arg("columns"), nb::arg("steps_per_chunk"))
+          nb::arg("schema"))
       .def(
           "add_table",
           [](Store& self, const store::engine::TableConfig& config, uint32_t pool) {
@@ -202,8 +199,7 @@ void bind_store(nb::module_& m) {
       .def("close", &Store::close, WithoutGil());
 
   nb::class_<store::Resumed>(m, "ReplayResumed", "See store/service/store.h.")
-      .def_ro("num_lost", &store::Resumed::num_lost)
-      .def_ro("num_repaired", &store::Resumed::num_repaired);
+      .def_ro("num_lost", &store::Resumed::num_lost);
   nb::class_<Server::Opened>(m, "OpenedSession", "See store/service/server.h.")
       .def_ro("id", &Server::Opened::id)
       .def_ro("memory_path", &Server::Opened::memory_path)

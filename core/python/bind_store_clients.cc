@@ -16,6 +16,9 @@
 #include "store/clients/sampler.h"
 #include "store/service/store.h"
 #include "store/session/ring_channel.h"
+#include "store/steps/gather.h"
+#include "store/steps/slots.h"
+#include "transport/shared_memory.h"
 
 namespace nb = nanobind;
 
@@ -25,6 +28,59 @@ namespace {
 using store::Sampler;
 using store::Store;
 using store::engine::Engine;
+using store::engine::Schema;
+// The name, dtype and shape of a column.
+using ColumnTuple = std::tuple<std::string, std::string, std::vector<uint32_t>>;
+
+// Binds what a client in another process has in place of a store.
+void bind_sessions(nb::module_& m) {
+  nb::class_<Schema>(m, "StoreSchema", "See store/state/schema.h.")
+      .def(nb::new_([](const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk) {
+             std::vector<store::engine::Column> made;
+             for (const auto& [name, dtype, shape] : columns) made.push_back({name, dtype, shape});
+             return Schema(std::move(made), steps_per_chunk);
+           }),
+           nb::arg("columns"), nb::arg("steps_per_chunk"));
+  nb::class_<store::SlabMap>(m, "SlabMap", "See store/steps/gather.h.")
+      .def(nb::new_([](const std::string& directory, uint32_t pool, uint32_t slots_per_slab,
+                       uint64_t slot_bytes) {
+             auto maps = std::make_shared<std::vector<transport::SharedMemory>>();
+             return store::SlabMap(slots_per_slab, slot_bytes, [=](uint32_t index) {
+               maps->push_back(transport::SharedMemory::open(
+                   directory + "/" + store::engine::Slots::slab_name(pool, index),
+                   slots_per_slab * slot_bytes));
+               return maps->back().data();
+             });
+           }),
+           nb::arg("directory"), nb::arg("pool"), nb::arg("slots_per_slab"), nb::arg("slot_bytes"),
+           "Maps the slabs of a pool from the store's directory.")
+      .def_static("none", &store::SlabMap::none);
+  nb::class_<store::SessionLayout>(m, "SessionLayout", "See store/session/ring_memory.h.")
+      .def(nb::init<uint32_t, uint32_t>(), nb::arg("request_bytes"), nb::arg("reply_bytes"))
+      .def_ro("request_bytes", &store::SessionLayout::request_bytes)
+      .def_ro("reply_bytes", &store::SessionLayout::reply_bytes);
+  nb::class_<store::Channel>(m, "StoreChannel", "See store/session/channel.h.");
+  m.def(
+      "host_channel",
+      [](int descriptor, const std::string& memory_path, const store::SessionLayout& layout,
+         const nb::callable& reconnect, double patience_s) -> std::unique_ptr<store::Channel> {
+        // A shared_ptr, so that copies of the function do not need the GIL.
+        const auto call = [held = std::make_shared<nb::callable>(reconnect)] {
+          const GilHeld acquire;
+          const nb::object answer = (*held)();
+          if (nb::isinstance<nb::str>(answer)) throw Error(nb::cast<std::string>(answer));
+          return nb::cast<int>(answer);
+        };
+        const auto patience = std::chrono::milliseconds(static_cast<int64_t>(patience_s * 1e3));
+        return std::make_unique<store::RingChannel>(
+            store::SessionAddress{descriptor, memory_path, layout, call, patience});
+      },
+      nb::arg("descriptor"), nb::arg("memory_path"), nb::arg("layout"), nb::arg("reconnect"),
+      nb::arg("patience_s"),
+      "Returns a session with a store on this host. The client's thread calls reconnect while it\n"
+      "waits without the GIL; that returns a descriptor, -1 if no store answers, or the reason\n"
+      "why the session has ended.");
+}
 
 void bind_writer(nb::module_& m) {
   nb::class_<ReplayWriter>(m, "ReplayWriter", "See python/replay_writer.h.")
@@ -61,38 +117,31 @@ void bind_writer(nb::module_& m) {
       nb::keep_alive<0, 1>());
   m.def(
       "connect_writer",
-      [](int descriptor, const std::string& memory_path, const store::SessionLayout& layout,
-         uint64_t next_sequence, const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk,
-         const std::string& directory, uint32_t pool, uint32_t slots_per_slab, uint64_t slot_bytes,
-         uint32_t max_item_steps, uint32_t num_ahead, const nb::callable& reconnect,
-         double patience_s) {
-        const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
-        auto channel = std::make_unique<store::RingChannel>(
-            address_of(descriptor, memory_path, layout, reconnect, patience_s));
+      [](std::unique_ptr<store::Channel> channel, const Schema& schema, const store::SlabMap& slabs,
+         uint64_t next_sequence, uint32_t max_item_steps, uint32_t num_ahead) {
         return std::make_unique<ReplayWriter>(std::make_unique<store::Writer>(
-            store::WriterSession{std::move(channel), next_sequence, num_ahead}, schema,
-            map_slabs(directory, pool, slots_per_slab, slot_bytes), max_item_steps));
+            store::WriterSession{std::move(channel), next_sequence, num_ahead}, schema, slabs,
+            max_item_steps));
       },
-      nb::arg("descriptor"), nb::arg("memory_path"), nb::arg("layout"), nb::arg("next_sequence"),
-      nb::arg("columns"), nb::arg("steps_per_chunk"), nb::arg("directory"), nb::arg("pool"),
-      nb::arg("slots_per_slab"), nb::arg("slot_bytes"), nb::arg("max_item_steps"),
-      nb::arg("num_ahead"), nb::arg("reconnect"), nb::arg("patience_s"));
+      nb::arg("channel"), nb::arg("schema"), nb::arg("slabs"), nb::arg("next_sequence"),
+      nb::arg("max_item_steps"), nb::arg("num_ahead"));
 }
 
-nb::dict to_dict(const Sampler& sampler, const store::Delivery& gathered) {
-  std::vector<size_t> leading{sampler.num_samples()};
-  if (sampler.num_steps() > 1) leading.push_back(sampler.num_steps());
-  return to_arrays(sampler.schema(), sampler.offsets(), gathered.data, leading);
-}
+// The lease, keys [B], probabilities [B], columns and table size of a batch.
+using Batch = std::tuple<uint64_t, NumpyVector<int64_t>, NumpyVector<double>,
+                         nb::typed<nb::dict, nb::str, nb::any>, uint64_t>;
 
-std::optional<ReplayBatch> next(Sampler& sampler, double timeout_s) {
+std::optional<Batch> next(Sampler& sampler, double timeout_s) {
   auto batch = [&] {
     const GilReleased release;
     return sampler.next(after(timeout_s));
   }();
   if (!batch) return std::nullopt;
-  nb::dict arrays = to_dict(sampler, *batch);
-  return ReplayBatch(std::move(*batch), std::move(arrays));
+  std::vector<size_t> leading{sampler.num_samples()};
+  if (sampler.num_steps() > 1) leading.push_back(sampler.num_steps());
+  return Batch(
+      batch->lease, to_numpy(std::move(batch->keys)), to_numpy(std::move(batch->probabilities)),
+      to_arrays(sampler.schema(), sampler.offsets(), batch->data, leading), batch->table_size);
 }
 
 void bind_makers(nb::module_& m) {
@@ -112,22 +161,13 @@ void bind_makers(nb::module_& m) {
       nb::keep_alive<0, 1>());
   m.def(
       "connect_sampler",
-      [](int descriptor, const std::string& memory_path, const store::SessionLayout& layout,
-         const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk,
-         const std::string& directory, uint32_t pool, uint32_t slots_per_slab, uint64_t slot_bytes,
-         uint32_t num_samples, uint32_t num_steps, uint32_t num_ahead,
-         const nb::callable& reconnect, double patience_s) {
-        const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
-        auto channel = std::make_unique<store::RingChannel>(
-            address_of(descriptor, memory_path, layout, reconnect, patience_s));
-        return std::make_unique<Sampler>(
-            store::SamplerSession{std::move(channel), num_ahead}, schema,
-            map_slabs(directory, pool, slots_per_slab, slot_bytes), num_samples, num_steps);
+      [](std::unique_ptr<store::Channel> channel, const Schema& schema, const store::SlabMap& slabs,
+         uint32_t num_samples, uint32_t num_steps, uint32_t num_ahead) {
+        return std::make_unique<Sampler>(store::SamplerSession{std::move(channel), num_ahead},
+                                         schema, slabs, num_samples, num_steps);
       },
-      nb::arg("descriptor"), nb::arg("memory_path"), nb::arg("layout"), nb::arg("columns"),
-      nb::arg("steps_per_chunk"), nb::arg("directory"), nb::arg("pool"), nb::arg("slots_per_slab"),
-      nb::arg("slot_bytes"), nb::arg("num_samples"), nb::arg("num_steps"), nb::arg("num_ahead"),
-      nb::arg("reconnect"), nb::arg("patience_s"));
+      nb::arg("channel"), nb::arg("schema"), nb::arg("slabs"), nb::arg("num_samples"),
+      nb::arg("num_steps"), nb::arg("num_ahead"));
 }
 
 void bind_sampler(nb::module_& m) {
@@ -159,22 +199,7 @@ void bind_sampler(nb::module_& m) {
 }  // namespace
 
 void bind_store_clients(nb::module_& m) {
-  nb::class_<store::SessionLayout>(m, "SessionLayout", "See store/session/ring_memory.h.")
-      .def(nb::init<uint32_t, uint32_t>(), nb::arg("request_bytes"), nb::arg("reply_bytes"))
-      .def_ro("request_bytes", &store::SessionLayout::request_bytes)
-      .def_ro("reply_bytes", &store::SessionLayout::reply_bytes);
-  nb::class_<ReplayBatch>(m, "ReplayBatch", "See store/clients/sampler.h.")
-      .def_ro("lease", &ReplayBatch::lease)
-      .def_ro("table_size", &ReplayBatch::table_size)
-      .def_prop_ro(
-          "keys", [](const ReplayBatch& self) { return self.keys; },
-          nb::sig("def keys(self) -> numpy.typing.NDArray[numpy.int64]"))
-      .def_prop_ro(
-          "probabilities", [](const ReplayBatch& self) { return self.probabilities; },
-          nb::sig("def probabilities(self) -> numpy.typing.NDArray[numpy.float64]"))
-      .def_prop_ro(
-          "columns", [](const ReplayBatch& self) { return self.columns; },
-          nb::sig("def columns(self) -> dict[str, typing.Any]"));
+  bind_sessions(m);
   bind_writer(m);
   bind_sampler(m);
 }

@@ -1,21 +1,19 @@
-// Binds the store between hosts: its gateway, and clients on other hosts.
+// Binds the store between hosts: its gateway, replicas, and sessions from other hosts.
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include "python/gil.h"
 #include "python/of_process.h"
-#include "python/replay_writer.h"
 #include "python/store_values.h"
-#include "store/clients/sampler.h"
 #include "store/net/gateway.h"
 #include "store/net/replica.h"
 #include "store/session/stream_channel.h"
+#include "store/steps/gather.h"
 
 namespace nb = nanobind;
 
@@ -56,33 +54,16 @@ void bind_store_net(nb::module_& m) {
       .def("age_s", &Replica::age_s)
       .def("follow", &Replica::follow, nb::arg("descriptor"), WithoutGil());
   m.def(
-      "net_writer",
-      [](int descriptor, const std::string& name, uint64_t next_sequence,
-         const std::vector<ColumnTuple>& columns, uint32_t steps_per_chunk,
-         uint32_t max_item_steps) {
-        const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
-        auto channel =
-            std::make_unique<store::StreamChannel>(store::StreamAddress{descriptor, name});
-        return std::make_unique<ReplayWriter>(std::make_unique<store::Writer>(
-            store::WriterSession{std::move(channel), next_sequence}, schema, max_item_steps));
-      },
-      nb::arg("descriptor"), nb::arg("name"), nb::arg("next_sequence"), nb::arg("columns"),
-      nb::arg("steps_per_chunk"), nb::arg("max_item_steps"));
-  m.def(
-      "net_sampler",
-      [](int descriptor, const std::string& name, const std::vector<ColumnTuple>& columns,
-         uint32_t steps_per_chunk, uint32_t num_samples, uint32_t num_steps, uint32_t num_ahead) {
-        const store::engine::Schema schema = schema_of(columns, steps_per_chunk);
+      "net_channel",
+      [](int descriptor, const std::string& name, const store::engine::Schema& schema,
+         uint32_t num_samples, uint32_t num_steps) -> std::unique_ptr<store::Channel> {
         const store::BatchLayout layout(schema, num_samples, num_steps);
-        return std::make_unique<store::Sampler>(
-            store::SamplerSession{
-                std::make_unique<store::StreamChannel>(store::StreamAddress{descriptor, name},
-                                                       num_samples, layout.num_bytes),
-                num_ahead},
-            schema, store::SlabMap::none(), num_samples, num_steps);
+        return std::make_unique<store::StreamChannel>(store::StreamAddress{descriptor, name},
+                                                      num_samples, layout.num_bytes);
       },
-      nb::arg("descriptor"), nb::arg("name"), nb::arg("columns"), nb::arg("steps_per_chunk"),
-      nb::arg("num_samples"), nb::arg("num_steps"), nb::arg("num_ahead"));
+      nb::arg("descriptor"), nb::arg("name"), nb::arg("schema"), nb::arg("num_samples"),
+      nb::arg("num_steps"),
+      "Returns a session with a store on another host. A writer has 0 samples.");
 }
 
 }  // namespace tengen

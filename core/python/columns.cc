@@ -70,7 +70,7 @@ ColumnReader::ColumnReader(const store::engine::Schema& schema) : schema_(schema
 void ColumnReader::read(const nb::handle& columns) {
   if (!PyDict_Check(columns.ptr())) {
     throw Error("columns (" + nb::cast<std::string>(nb::str(columns.type())) +
-                ") must be a dict of arrays; name each");
+                ") must be a dict of arrays; name each array");
   }
   for (size_t c = 0; c < paths_.size(); ++c) {
     arrays_[c] = find(columns, c);
@@ -99,7 +99,7 @@ nb::object number_of(const nb::handle& number, const store::engine::Column& colu
                  ") must " + rule + " " + name_of(dtype_of(column)));
   };
   if (PyFloat_Check(number.ptr()) && column.dtype[0] != 'f') {
-    throw refused("be a whole number; round it, or declare a float in place of");
+    throw refused("be a whole number; round it, or declare a float instead of");
   }
   try {
     return nb::module_::import_("numpy").attr("asarray")(number, column.dtype.c_str());
@@ -162,7 +162,7 @@ void ColumnReader::check(size_t index, const Array& array) {
     for (size_t axis = 0; axis < array.ndim(); ++axis) shape.push_back(array.shape(axis));
     const std::vector<size_t> step(column.shape.begin(), column.shape.end());
     throw Error("column (" + column.name + ", shape " + text_of(shape) + ") must be " +
-                text_of(step) + " a step, and all columns of as many steps; reshape it");
+                text_of(step) + " per step, with equally many steps in all columns; reshape it");
   }
 }
 

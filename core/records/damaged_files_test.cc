@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <limits>
+#include <sstream>
 #include <string>
 #include <vector>
 
-#include "base/platform.h"
 #include "base/rng.h"
 #include "base/testing.h"
 #include "games/connect4/connect4.h"
@@ -101,10 +102,15 @@ void check_records() {
   TENGEN_CHECK(num_read > 0 && num_read < kNumTries);
 }
 
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
 void write_file(const std::string& path, const std::string& bytes) {
   std::filesystem::remove(path);
-  File file = File::create(path);
-  file.write(0, bytes);
+  std::ofstream(path, std::ios::binary) << bytes;
 }
 
 // Every frame read from a journal is one that was written, and gaps are within the file.
@@ -119,10 +125,7 @@ void check_journals(const std::string& folder) {
     }
     journal.close();
   }
-  const std::string bytes = [&] {
-    const File file = File::open_to_read(path);
-    return file.read(0, file.size_bytes());
-  }();
+  const std::string bytes = text_of(path);
   Rng rng(3, 0, 0, 0, Purpose::kTest);
   for (int i = 0; i < kNumTries / 10; ++i) {
     const std::string changed = damaged(rng, bytes);
@@ -149,10 +152,7 @@ void check_marks(const std::string& folder) {
     journal.append("frame");
     journal.close();
   }
-  std::string bytes = [&] {
-    const File file = File::open_to_read(path);
-    return file.read(0, file.size_bytes());
-  }();
+  std::string bytes = text_of(path);
   constexpr uint32_t kNumMarks = 1 << 17;
   for (uint32_t i = 0; i < kNumMarks; ++i) {
     bytes += std::string("TNGF\0\0\x08\0", 8) + std::string(4, '\1');

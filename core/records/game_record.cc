@@ -36,7 +36,7 @@ void check_switches(const GameRecord& record) {
   int before = -1;
   for (const ModelSwitch& one : record.switches) {
     check(one.ply > before && one.ply <= record.plies.size(), "switch", one.ply,
-          "must be a ply of the game, after the switch before it; record them in order");
+          "must be a ply of the game, after the previous switch; record them in order");
     before = one.ply;
   }
 }
@@ -144,7 +144,7 @@ GameRecord decode(std::string_view bytes) { return decode(bytes, true); }
 
 std::string encode_unfinished(const GameRecord& record) {
   check(record.outcome == Outcome::kOngoing, "outcome", static_cast<int>(record.outcome),
-        "must be open; a finished game is encoded as such");
+        "must be undecided; encode finished games as such");
   return encode(record, false);
 }
 

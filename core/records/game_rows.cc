@@ -140,7 +140,7 @@ void GameRows::skip_rows(uint64_t num_rows) {
   const std::unique_lock lock(mutex_);
   if (!segments_.empty()) {
     throw Error("skip_rows (" + std::to_string(num_rows) +
-                ") must come before every segment; skip first");
+                ") must come before the first segment; skip first");
   }
   num_rows_ += num_rows;
 }
@@ -187,7 +187,7 @@ void GameRows::fill(std::span<const int64_t> rows, std::span<const uint8_t> symm
     const RowSegment* segment = after == segments.begin() ? nullptr : std::prev(after)->get();
     if (segment == nullptr || row - segment->first_row >= segment->row_ply.size()) {
       throw Error("row (" + std::to_string(rows[i]) +
-                  ") is not held; ask for first_row up to num_rows");
+                  ") is not available; request first_row up to num_rows");
     }
     if (symmetries[i] >= num_symmetries()) {
       throw Error("symmetry (" + std::to_string(symmetries[i]) + ") must be below " +

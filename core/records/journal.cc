@@ -1,7 +1,10 @@
 #include "records/journal.h"
 
+#include <fcntl.h>
+
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/crc32c.h"
@@ -87,21 +90,27 @@ class FrameFinder {
   uint64_t claims_left_;
 };
 
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
 // Creates a journal under a temporary name and renames it when its header is durable.
-File create_journal(const std::string& path, const std::string& meta) {
+std::unique_ptr<DiskFile> create_journal(const std::string& path, const std::string& meta) {
   if (meta.size() > kMaxMetaBytes) {
     throw Error("meta (" + std::to_string(meta.size()) +
-                " bytes) must be at most 1 MiB; describe less");
+                " bytes) must be at most 1 MiB; shorten it");
   }
   if (std::filesystem::exists(path)) {
     throw Error("journal (" + path + ") must not exist yet; open a new incarnation");
   }
-  File file = File::create(path + ".tmp");
-  file.write(0, header_bytes(meta));
+  auto file = std::make_unique<DiskFile>(path + ".tmp", O_RDWR | O_CREAT | O_TRUNC,
+                                         /*is_past_cache=*/false, 0666);
+  file->write(0, bytes_of(header_bytes(meta)));
   fault_point("journal.header_written");
-  file.sync();
+  file->sync();
   fault_point("journal.header_synced");
-  file.rename_durably(path);
+  file->rename(path);
+  sync_folder_of(path);
   fault_point("journal.renamed");
   return file;
 }
@@ -178,11 +187,11 @@ std::exception_ptr Journal::write_group(const std::deque<std::string>& group) {
     for (const std::string& payload : group) append_frame(&bytes, payload);
     fault_point("journal.group_gathered");
     const size_t half = bytes.size() / 2;  // so that a test can kill the process in between
-    file_.write(size_bytes_, std::string_view(bytes).substr(0, half));
+    file_->write(size_bytes_, bytes_of(bytes).first(half));
     fault_point("journal.group_half_written");
-    file_.write(size_bytes_ + half, std::string_view(bytes).substr(half));
+    file_->write(size_bytes_ + half, bytes_of(bytes).subspan(half));
     fault_point("journal.group_written");
-    file_.sync();
+    file_->sync();
     fault_point("journal.group_synced");
   } catch (...) {
     return std::current_exception();
@@ -213,9 +222,8 @@ void Journal::write_loop() {
 }
 
 JournalContents read_journal(const std::string& path) {
-  const File file = File::open_to_read(path);
-  const std::string bytes = file.read(0, file.size_bytes());
-  const std::string_view view(bytes);
+  const std::vector<std::byte> bytes = read_file(path);
+  const std::string_view view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (view.size() < kFixedHeaderBytes || view.substr(0, kMagic.size()) != kMagic) {
     throw Error("journal (" + path + ") is not a tengen journal; move it out of the run");
   }

@@ -9,14 +9,15 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "base/disk_file.h"
 #include "base/error.h"
-#include "base/platform.h"
 #include "records/game_sink.h"
 
 namespace tengen {
@@ -61,7 +62,7 @@ class Journal {
 
   const std::string path_;
   const uint64_t max_queue_bytes_;
-  File file_;
+  const std::unique_ptr<DiskFile> file_;
   uint64_t size_bytes_ = 0;  // size of the durable part; used only by the writer thread
 
   mutable std::mutex mutex_;

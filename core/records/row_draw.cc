@@ -24,7 +24,7 @@ RowDraw draw(size_t num_rows, const RowRange& range, Rng symmetries, PlaceOf&& p
 
 void check(const RowRange& range) {
   if (range.size < 1 || range.num_symmetries < 1) {
-    throw Error("window (" + std::to_string(range.size) + " rows) must hold at least 1; add games");
+    throw Error("window (" + std::to_string(range.size) + " rows) must have at least 1; add games");
   }
 }
 

@@ -133,14 +133,14 @@ void watch(int descriptor, double grace_s, const std::atomic<int>& holds) {
 }  // namespace
 
 Lifeline::Lifeline(int descriptor, double grace_s) {
-  check(grace_s >= 0 && std::isfinite(grace_s), "grace_s", grace_s, "must be 0 or more");
+  check(grace_s >= 0 && std::isfinite(grace_s), "grace_s", grace_s, "must be 0 or more; raise it");
   try {
     std::thread([descriptor, grace_s, holds = holds_] {
       watch(descriptor, grace_s, *holds);
     }).detach();
   } catch (const std::system_error& error) {
-    throw Error("thread (of a process that works for another) cannot be made, " +
-                error.code().message() + "; raise the limit on threads");
+    throw Error("thread (of a child process) cannot be started, " + error.code().message() +
+                "; raise the limit on threads");
   }
 }
 

@@ -15,17 +15,10 @@ namespace tengen::transport {
 
 // Returns the ID of the process that connected to a local socket, or 0 if it is unknown.
 inline int64_t peer_process(int descriptor) {
-#if defined(__APPLE__)
-  pid_t process = 0;
-  socklen_t length = sizeof process;
-  if (getsockopt(descriptor, SOL_LOCAL, LOCAL_PEERPID, &process, &length) != 0) return 0;
-  return process;
-#else
   ucred credentials{};
   socklen_t length = sizeof credentials;
   if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) return 0;
   return credentials.pid;
-#endif
 }
 
 // Returns whether a process with this ID exists, possibly of another user.

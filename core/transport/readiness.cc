@@ -12,23 +12,17 @@
 namespace tengen::transport {
 namespace {
 
+// The maximum number of events per epoll_wait(). The next call returns the remaining events.
+constexpr size_t kMostReady = 1024;
+
 int milliseconds(double timeout_s) {
   // Rounds up. Rounded to 0 ms, a short timeout would make the caller poll in a busy loop.
   return timeout_s < 0 ? -1 : static_cast<int>(std::ceil(std::min(timeout_s, 1e6) * 1e3));
 }
 
-}  // namespace
-
-#if defined(__linux__)
-
-namespace {
-
-// The maximum number of events per epoll_wait(). The next call returns the remaining events.
-constexpr size_t kMostReady = 1024;
-
 [[noreturn]] void fail(int reason) {
-  throw Error(std::string("descriptors (waited for) cannot be: ") + std::strerror(reason) +
-              "; close others, or raise the limit by ulimit -n");
+  throw Error(std::string("descriptors (polled) cannot be waited for: ") + std::strerror(reason) +
+              "; close others, or raise ulimit -n");
 }
 
 }  // namespace
@@ -69,44 +63,5 @@ void Readiness::control(int action, int descriptor, uint64_t key, uint32_t event
   event.data.u64 = key;
   if (epoll_ctl(epoll_, action, descriptor, &event) != 0) fail(errno);
 }
-
-#else
-
-Readiness::Readiness() = default;
-Readiness::~Readiness() = default;
-
-void Readiness::add(int descriptor, uint64_t key) {
-  waited_for_.push_back({descriptor, POLLIN, 0});
-  keys_.push_back(key);
-}
-
-void Readiness::want_room(int descriptor, uint64_t, bool wants_room) {
-  for (pollfd& one : waited_for_) {
-    if (one.fd == descriptor) one.events = wants_room ? POLLIN | POLLOUT : POLLIN;
-  }
-}
-
-void Readiness::remove(int descriptor) {
-  for (size_t i = 0; i < waited_for_.size(); ++i) {
-    if (waited_for_[i].fd != descriptor) continue;
-    waited_for_.erase(waited_for_.begin() + static_cast<ptrdiff_t>(i));
-    keys_.erase(keys_.begin() + static_cast<ptrdiff_t>(i));
-    return;
-  }
-}
-
-std::span<const Readiness::Event> Readiness::wait(double timeout_s) {
-  events_.clear();
-  if (poll(waited_for_.data(), waited_for_.size(), milliseconds(timeout_s)) <= 0) return events_;
-  for (size_t i = 0; i < waited_for_.size(); ++i) {
-    const short told = waited_for_[i].revents;
-    if (told == 0) continue;
-    events_.push_back(
-        {keys_[i], (told & (POLLIN | POLLHUP | POLLERR)) != 0, (told & POLLOUT) != 0});
-  }
-  return events_;
-}
-
-#endif
 
 }  // namespace tengen::transport

@@ -1,20 +1,15 @@
 #pragma once
 // Waits until at least one of many descriptors is readable or writable.
 
+#include <sys/epoll.h>
+
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#if defined(__linux__)
-#include <sys/epoll.h>
-#else
-#include <poll.h>
-#endif
-
 namespace tengen::transport {
 
-// A set of descriptors, owned by the caller. Single-threaded. On Linux, idle descriptors cost
-// nothing; elsewhere (untested), each descriptor adds a small cost per wait.
+// A set of descriptors, owned by the caller. Single-threaded. Idle descriptors cost nothing.
 class Readiness {
  public:
   struct Event {
@@ -39,15 +34,10 @@ class Readiness {
   std::span<const Event> wait(double timeout_s);
 
  private:
-#if defined(__linux__)
   void control(int action, int descriptor, uint64_t key, uint32_t events);
 
   const int epoll_;
   std::vector<epoll_event> ready_;
-#else
-  std::vector<pollfd> waited_for_;
-  std::vector<uint64_t> keys_;
-#endif
   std::vector<Event> events_;
 };
 

@@ -83,7 +83,7 @@ class Ring {
     const uint64_t to_end = capacity_ - (tail & (capacity_ - 1));
     if (length > max_message() || padded(length) > to_end || tail + padded(length) > head) {
       throw Error("ring (length " + std::to_string(length) +
-                  ") must hold whole messages; the other process is of another version");
+                  ") must contain complete messages; use the same version in both processes");
     }
     front_end_ = tail + padded(length);
     return {bytes_ + (tail & (capacity_ - 1)) + kHeader, length};

@@ -1,14 +1,12 @@
 #include "transport/shared_memory.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
-#if defined(__linux__)
-#include <linux/magic.h>
 #include <sys/vfs.h>
-#endif
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -21,8 +19,8 @@ namespace tengen::transport {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const char* action, int reason) {
-  const char* advice = "; see that the folder is there and yours";
-  if (reason == ENOMEM) advice = "; ask for less at once, or raise ulimit -v";
+  const char* advice = "; check that the folder exists and is yours";
+  if (reason == ENOMEM) advice = "; request less at once, or raise ulimit -v";
   if (reason == EMFILE || reason == ENFILE) advice = "; close others, or raise ulimit -n";
   const std::string message =
       "shared memory (" + path + ") " + action + ": " + std::strerror(reason) + advice;
@@ -50,14 +48,6 @@ constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
 
 // Allocates the pages of a file, so that a write never raises SIGBUS. Returns 0 or an errno.
 int reserve(int descriptor, uint64_t num_bytes) {
-#if defined(__APPLE__)
-  fstore_t room = {};
-  room.fst_flags = F_ALLOCATEALL;
-  room.fst_posmode = F_PEOFPOSMODE;
-  room.fst_length = static_cast<off_t>(num_bytes);
-  if (fcntl(descriptor, F_PREALLOCATE, &room) != 0) return errno;
-  return ftruncate(descriptor, static_cast<off_t>(num_bytes)) == 0 ? 0 : errno;
-#else
   // Reserves in chunks: if a signal interrupts a call, the system undoes that call.
   for (uint64_t done = 0; done < num_bytes;) {
     const uint64_t piece = std::min(kPieceBytes, num_bytes - done);
@@ -70,7 +60,6 @@ int reserve(int descriptor, uint64_t num_bytes) {
     }
   }
   return 0;
-#endif
 }
 
 // Maps a file of `num_bytes`, or anonymous memory if `descriptor` is -1. A large mapping is aligned
@@ -104,7 +93,6 @@ std::byte* map(const std::string& path, int descriptor, uint64_t num_bytes) {
 // Backs a new file in tmpfs with huge pages if the system supports them. By default, tmpfs uses
 // huge pages only if it is mounted with this option.
 void make_huge_pages(int descriptor, std::byte* data, uint64_t num_bytes) {
-#if defined(__linux__)
 #if !defined(MADV_COLLAPSE)
   constexpr int MADV_COLLAPSE = 25;  // from Linux 6.1 on
 #endif
@@ -116,9 +104,6 @@ void make_huge_pages(int descriptor, std::byte* data, uint64_t num_bytes) {
   }
   // Excludes the last bytes, which do not fill a huge page.
   madvise(data, num_bytes / kHugePage * kHugePage, MADV_COLLAPSE);
-#else
-  (void)descriptor, (void)data, (void)num_bytes;
-#endif
 }
 
 class Descriptor {
@@ -156,21 +141,21 @@ SharedMemory SharedMemory::create(const std::string& path, uint64_t num_bytes) {
   const std::string part = path + ".part";
   ::unlink(part.c_str());
   const Descriptor file(::open(part.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (file.get() < 0) fail(path, "cannot be made", errno);
+  if (file.get() < 0) fail(path, "cannot be created", errno);
   const Removal removal(part);
   if (ftruncate(file.get(), static_cast<off_t>(num_bytes)) != 0) fail_to_reserve(path, num_bytes);
   SharedMemory made(path, map(path, file.get(), num_bytes), num_bytes);
   make_huge_pages(file.get(), made.data(), num_bytes);
   errno = reserve(file.get(), num_bytes);
   if (errno != 0) fail_to_reserve(path, num_bytes);
-  if (::link(part.c_str(), path.c_str()) != 0) fail(path, "cannot be made", errno);
+  if (::link(part.c_str(), path.c_str()) != 0) fail(path, "cannot be created", errno);
   return made;
 }
 
 SharedMemory SharedMemory::adopt(const std::string& path, uint64_t num_bytes) {
   if (::access(path.c_str(), F_OK) != 0) return create(path, num_bytes);
   SharedMemory there = open(path);
-  if (there.num_bytes() != num_bytes) fail(path, "is of another size", EINVAL);
+  if (there.num_bytes() != num_bytes) fail(path, "has another size", EINVAL);
   return there;
 }
 
@@ -183,7 +168,7 @@ SharedMemory SharedMemory::open(const std::string& path, uint64_t min_bytes) {
   if (num_bytes < min_bytes) {
     throw Error("shared memory (" + path + ", " + std::to_string(num_bytes) + " bytes) must have " +
                 std::to_string(min_bytes) +
-                "; another store's lies there, so connect again, or choose another folder");
+                "; it belongs to another store, so connect again, or choose another folder");
   }
   // Allocates missing pages, because a copied file may have holes.
   if (static_cast<uint64_t>(status.st_blocks) * 512 < num_bytes) {

@@ -1,6 +1,8 @@
 #pragma once
 // A helper for native tests of full disks: a small file system in memory.
 
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,16 +10,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
-#if defined(__linux__)
-#include <sched.h>
-#include <sys/mount.h>
-#endif
 
 #include "base/testing.h"
 
 namespace tengen::transport {
 
-#if defined(__linux__)
 // Mounts a file system of `num_bytes` on `folder`, visible only to this process. Returns false if
 // the system denies the mount, for example because only root may mount.
 inline bool mount_small(const std::string& folder, uint64_t num_bytes) {
@@ -26,12 +23,10 @@ inline bool mount_small(const std::string& folder, uint64_t num_bytes) {
   return mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
          mount("tmpfs", folder.c_str(), "tmpfs", 0, options.c_str()) == 0;
 }
-#endif
 
 // Calls `test` in a child process, which must not die, with a folder that holds `num_bytes`.
 template <class F>
 void in_small_folder(uint64_t num_bytes, F&& test) {
-#if defined(__linux__)
   constexpr int kNoFolder = 77;
   const std::string folder =
       (std::filesystem::temp_directory_path() / ("tengen-small-" + std::to_string(getpid())))
@@ -51,10 +46,6 @@ void in_small_folder(uint64_t num_bytes, F&& test) {
     return;
   }
   TENGEN_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-#else
-  (void)num_bytes, (void)test;
-  std::puts("no small file system: there is none in memory on this system");
-#endif
 }
 
 }  // namespace tengen::transport

@@ -76,7 +76,7 @@ def selfplay() -> Object:
 
     drained = {"type": "DisruptionTarget", "status": "True"}
     rules = [
-        # A drained pod and a pod that was asked to end are no failures.
+        # Pods that are drained or stopped (exit code 130) do not count as failures.
         {"action": "Ignore", "onPodConditions": [drained]},
         on_exit("Ignore", 130),
         # Exit code 2 is a usage or configuration error, which a new pod would repeat.

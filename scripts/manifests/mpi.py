@@ -26,8 +26,8 @@ _SOURCES = {"mpi": "minigo-mpi", "data-scripts": "minigo-data", "tls": "minigo-t
 _LEARN_CORES = 3 * int(SIZES["minigo-worker"].cpu) // 4
 """More than half of a worker's cores, so that learners do not share a worker's GPU.
 
-A learning worker does not play: on its remaining cores, the many games that fill a
-GPU would last longer than the models with which they began.
+A learning worker does not play. On its remaining cores, the many concurrent games that
+fill a GPU would outlast the models with which they began.
 """
 
 

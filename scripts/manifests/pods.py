@@ -1,4 +1,4 @@
-"""Pod templates for every manifest: restricted, with the volume of the runs.
+"""Pod templates for all manifests, with restricted security and the runs' volume.
 
 A key that begins with ``#`` is a comment; ``files.text`` writes it as one.
 """
@@ -14,7 +14,7 @@ from scripts.manifests.table import MOUNTS, PORTS, Size
 Object = dict[str, Any]
 
 TINI = ("/usr/bin/tini", "--")
-"""Like the images' ENTRYPOINT: tini forwards signals."""
+"""The images' ENTRYPOINT, for commands that replace it: tini forwards signals."""
 RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,
@@ -23,7 +23,7 @@ RESTRICTED = {
 
 
 def made(kind: str, name: str, api_version: str = "v1", **fields: Any) -> Object:
-    """Returns an object with its name and label."""
+    """Returns a Kubernetes object with a name and tengen's label."""
     metadata = {"name": name, "labels": {"app.kubernetes.io/part-of": table.PART_OF}}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
 

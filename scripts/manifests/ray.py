@@ -32,7 +32,7 @@ class Folded(str):
 
 
 def _entrypoint(*words: str, **values: object) -> Folded:
-    """Returns a tengen command; ``__`` in the names of settings stands for a dot."""
+    """Returns a tengen command; ``__`` in a setting's name is replaced with a dot."""
     named = {key.replace("__", "."): value for key, value in values.items()}
     return Folded(" ".join([*words, *settings(named)]))
 
@@ -78,7 +78,7 @@ def _group(
         pod: The pod template.
         least: Minimum number of pods, and the number at the start.
         most: Maximum number of pods.
-        gpus: Declared GPUs: real devices, or a resource that only reserves a place.
+        gpus: Declared GPUs: real devices, or a resource that only controls placement.
     """
     params = {"num-cpus": SIZES[component].cpu}
     if gpus:

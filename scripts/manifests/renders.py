@@ -18,7 +18,7 @@ __all__ = ["OVERLAYS", "RENDERS", "SINGLE", "render", "single_text"]
 
 OVERLAYS = sorted(path.name for path in (K8S / "overlays").iterdir())
 
-# Mirrors patch the same fields as gpu and the queues, so both orders are rendered.
+# Mirrors patch the same fields as gpu and the queues, so both orders must render.
 _OF_JOBS: list[tuple[str, ...]] = [
     *(("gpu",), ("network",), ("mirrors",), ("gpu", "mirrors"), ("mirrors", "gpu")),
     ("mirrors", "network", "queue-volcano"),
@@ -58,11 +58,11 @@ def render(name: str, components: Sequence[str] = ()) -> str:
         components: The components to add.
 
     Raises:
-        UsageError: kubectl refuses the overlay.
+        UsageError: kubectl rejects the overlay.
         FileNotFoundError: kubectl is not installed.
     """
     with tempfile.TemporaryDirectory() as temporary:
-        # Resolved: kustomize does not follow links out of a folder.
+        # Resolve links, because kustomize does not follow links out of a folder.
         folder = Path(temporary).resolve()
         # "images" must come last.
         added = [*components, "images"] if components else []

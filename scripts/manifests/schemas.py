@@ -1,4 +1,4 @@
-"""Validates objects against schemas that refuse unknown fields.
+"""Validates Kubernetes objects against schemas that reject unknown fields.
 
 Kubernetes' own kinds use the strict schemas of the package kubernetes-validate; other
 kinds use those of deploy/k8s/schemas, which its README describes.
@@ -29,7 +29,7 @@ _CORE = "https://kubernetes.io/api/_definitions.json"
 
 
 def strict(schema: Any) -> Any:
-    """Returns a schema that refuses every field that it does not name.
+    """Returns a schema that rejects every field that it does not declare.
 
     Also converts ``x-kubernetes-int-or-string`` and ``nullable`` of a
     CustomResourceDefinition, which are not part of JSON schema.

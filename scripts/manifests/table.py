@@ -33,7 +33,7 @@ PORTS = {
     "gcs": 6379,
     "client": 10001,
 }
-"""Ports by name; tengen counts on from ``table``, the port of launch.listen."""
+"""Ports by name; inference's is derived from ``table``, the port of launch.listen."""
 
 MOUNTS = {
     "runs": "/runs",
@@ -61,7 +61,7 @@ class Size:
     cpu: str
     memory: str
     shared_memory: str = ""
-    """Size of /dev/shm, which counts as memory and so must be smaller."""
+    """Size of /dev/shm, which counts towards ``memory`` and must be smaller."""
     scratch: str = "20Gi"
     """Size of /tmp."""
     gpus: int = 0

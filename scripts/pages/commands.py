@@ -47,7 +47,7 @@ def _with_choices(
 
 
 def _help(parser: argparse.ArgumentParser) -> str:
-    # The same width on every terminal, and no colours.
+    # Do not depend on the terminal's width and colours.
     parser.formatter_class = functools.partial(argparse.HelpFormatter, width=_WIDTH)  # type: ignore[assignment]
     parser.color = False  # type: ignore[attr-defined,unused-ignore]
     return parser.format_help()

@@ -1,4 +1,4 @@
-"""An extension of griffe, with which mkdocstrings reads docstrings as Markdown."""
+"""A griffe extension, so that mkdocstrings renders docstrings as Markdown."""
 
 from __future__ import annotations
 

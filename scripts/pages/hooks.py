@@ -1,4 +1,4 @@
-"""MkDocs hooks that add pages generated from code and results.
+"""MkDocs hooks that add pages generated from the code and the results.
 
 Run ``python -m mkdocs build`` from the root of the checkout, so that Python finds this
 package.

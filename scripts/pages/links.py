@@ -1,8 +1,8 @@
 """Links between files of the checkout, converted to links of the site.
 
 Pages name files of the checkout by their path in backticks, such as
-``docs/reference/store.md``, which is readable everywhere. On the site that name becomes
-a link if the file is a page.
+``docs/reference/store.md``. On the site, the name of a file that is a page becomes a
+link.
 """
 
 from __future__ import annotations

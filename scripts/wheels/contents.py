@@ -19,8 +19,8 @@ EXTENSIONS = {
     ("cp312", "abi3"): r"_core\.abi3\.so",
 }
 PLATFORM = re.compile(r"manylinux_2_\d+_(x86_64|aarch64)")
-# Files that a wheel must contain even if the source lacks them. Comparing the wheel
-# with the source alone would miss a file that both lack.
+# Files that every wheel must contain. A comparison of the wheel with the source would
+# miss a file that both lack.
 NEEDED = (
     "tengen/py.typed",
     "tengen/bundled/players/connect4/weights.safetensors",

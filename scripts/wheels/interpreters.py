@@ -63,9 +63,9 @@ def find_interpreters(
 def make_environment(
     interpreter: Interpreter, folder: Path, packages: Sequence[str]
 ) -> Path:
-    """Creates an environment with packages and returns its Python; blocks.
+    """Creates a virtual environment with packages; returns its Python. Blocks.
 
-    A failure leaves no environment, so an existing environment is complete.
+    A failed environment is removed, so an existing environment is complete.
 
     Raises:
         CalledProcessError: Python or pip failed; both print the reason.

@@ -24,8 +24,8 @@ SYSTEM_LIBRARIES = {
     "libpthread.so.0",
 }
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
-# A disassembled instruction above x86-64-v2: VEX and EVEX names begin with v (except
-# the older verr and verw); BMI instructions are listed.
+# A disassembled instruction above x86-64-v2: VEX and EVEX mnemonics begin with v
+# (unlike the older verr and verw); BMI and mask instructions are listed.
 ADVANCED = re.compile(
     r"^\s+[0-9a-f]+:\s+(?:[{]\w+[}] )?"
     r"(v(?!err\b|erw\b)\w+|andn|bextr|blsi|blsr|blsmsk|bzhi|mulx|pdep|pext|rorx|sarx"
@@ -73,7 +73,7 @@ def functions_above_baseline(lines: Iterable[str]) -> dict[str, str]:
 
 
 def library_problems(extension: Path) -> list[str]:
-    """Returns the required libraries that a system may lack."""
+    """Returns one line for each required library that a Linux system may lack."""
     lines = _shown("readelf", "-d", str(extension))
     needed = re.findall(r"\(NEEDED\).*\[(.+)\]", "\n".join(lines))
     return [

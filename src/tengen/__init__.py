@@ -1,6 +1,6 @@
-"""tengen trains agents by reinforcement learning at the full speed of the machine.
+"""tengen trains agents with reinforcement learning, in board games and environments.
 
-Batched inference is the centre of every run::
+A run is one loop around batched inference::
 
     while not stopped:                             # tengen.train(task) runs this
         for slot in slots:                         # actors: games or environments

@@ -42,7 +42,7 @@ class Bounds:
     below: bool
     """Whether ``high`` itself is out of range."""
     rule: str
-    """The rule and the advice, for error messages."""
+    """The text of the rule and the advice, for error messages."""
 
     def hold(self, value: float) -> bool:
         """Returns whether ``value`` is in the range; false for NaN."""
@@ -81,8 +81,8 @@ def bounded(
     """Returns a dataclass field with a range, which ``check_fields`` checks.
 
     ``check_fields`` accepts None, checks each entry of a tuple, and accepts only
-    integers for a field of type int. An infinite ``high`` with ``below`` allows all
-    finite numbers.
+    integers for a field of type int. To allow all finite numbers, pass an infinite
+    ``high`` and ``below``.
 
     Args:
         default: The field's default.
@@ -91,7 +91,7 @@ def bounded(
         hint: The advice in the error message, after ``must be 1 to 64; ``.
         above: Whether ``low`` itself is out of range.
         below: Whether ``high`` itself is out of range.
-        rule: The rule and the advice for the message; empty for the usual ones.
+        rule: The rule and advice for the message; empty: from the range and ``hint``.
     """
     told = Bounds(low, high, above, below, rule)
     if not rule:
@@ -129,7 +129,7 @@ def check_fields(cfg: Any) -> None:
         for entry in value if isinstance(value, tuple) else (value,):
             if entry is None:
                 continue
-            # In int fields accept only int: numpy integers cannot be saved as JSON.
+            # Reject numpy integers, because they cannot be saved as JSON.
             is_right = not is_whole or isinstance(entry, int)
             check(is_right, name, entry, "must be a whole number; write it as an int")
             check(told.hold(entry), name, entry, told.rule)

@@ -14,7 +14,7 @@ __all__ = [
 ]
 
 _MEMINFO = Path("/proc/meminfo")
-# A cgroup v1 memory limit above this number stands for no limit.
+# cgroup v1 reports a number above this one if memory is not limited.
 _NO_LIMIT_BYTES = 1 << 60
 
 
@@ -53,7 +53,7 @@ class Cgroups:
     def available_memory_bytes(self) -> int:
         """Returns the memory in bytes that is still available; caches count as free.
 
-        If the system does not report it, returns ``memory_limit_bytes``.
+        Returns ``memory_limit_bytes`` if the system does not report available memory.
         """
         found = [self.memory_limit_bytes()]
         for line in _lines(_MEMINFO):
@@ -72,8 +72,8 @@ class Cgroups:
     def _folders(self, controller: str) -> list[Path]:
         """Returns the existing cgroup folders that may limit ``controller``.
 
-        A container may see its own cgroup as the root, regardless of ``membership``, so
-        the result includes the root and all ancestors.
+        Includes the root and all ancestors, because a container may see its own cgroup
+        as the root, whatever ``membership`` says.
         """
         folders = [self.root, self.root / controller]
         for line in _lines(self.membership):

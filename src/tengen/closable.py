@@ -9,7 +9,7 @@ __all__ = ["Closable"]
 
 
 class Closable:
-    """Base class of objects with ``close`` that can be used as context managers."""
+    """Base class of objects that a ``with`` statement closes by calling ``close``."""
 
     def close(self) -> None:
         """Closes the object. Idempotent."""

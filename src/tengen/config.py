@@ -1,6 +1,6 @@
 """Strict configs: frozen dataclasses that convert to and from JSON.
 
-A component's config lives beside the component and looks like this::
+A component's config is in the component's package and looks like this::
 
     @dataclass(frozen=True, kw_only=True)
     class SearchConfig:
@@ -80,7 +80,7 @@ def check_range(
 def check_whole(name: str, value: object, low: int, high: int) -> None:
     """Raises UsageError unless ``value`` is an integer from ``low`` to ``high``."""
     if not isinstance(value, int):
-        check(False, name, value, "must be a whole number; write it as an int")
+        check(False, name, value, "must be a whole number; use an int")
         return
     check_range(name, value, low, high)
 
@@ -104,13 +104,13 @@ def to_dict(cfg: Any) -> dict[str, Any]:
 
 
 def fill_native(cfg: Any, native: T, **derived: Any) -> T:
-    """Sets every field of ``native``, a settings object of the core, and returns it.
+    """Sets every field of ``native``, a C++ settings object, and returns ``native``.
 
     Args:
         cfg: The config with the same settings.
         native: A new settings object; a field takes its value from ``derived``, or else
             from the config's field of the same name.
-        **derived: Values of fields that differ from the config's or are missing there.
+        **derived: Values of fields that the config lacks, or has with another value.
     """
     for name in vars(type(native)):
         if not name.startswith("_"):
@@ -124,8 +124,8 @@ def from_dict(cls: type[T], data: Mapping[str, Any], where: str = "") -> T:
 
     Args:
         cls: A dataclass.
-        data: Its fields; nested configs are mappings.
-        where: The dotted path of ``data`` in its file, a prefix of names in messages.
+        data: The values of the fields by name; nested configs are mappings.
+        where: The dotted path of ``data`` in its file; it prefixes names in messages.
 
     Raises:
         UsageError: A key is unknown, is missing or has the wrong type, or the config's
@@ -157,7 +157,7 @@ def from_dict(cls: type[T], data: Mapping[str, Any], where: str = "") -> T:
 
 
 def field_docs(cls: type) -> dict[str, str]:
-    """Returns the docstring below each field of a config, joined to one line.
+    """Returns the docstring of each field of a config, by name, joined to one line.
 
     Blocks while it reads the source file.
     """
@@ -187,13 +187,13 @@ def _plain(value: Any) -> Any:
     return value
 
 
-# Caches field types, which take three quarters of the time to parse a config. Fast
-# agents parse a model's meta.json several times a second.
+# Cache of field types, whose lookup would take three quarters of the time to parse a
+# config. Fast runs parse a model's meta.json several times a second.
 _known_types: dict[type, dict[str, Any]] = {}
 
 
 def field_types(cls: type) -> dict[str, Any]:
-    """Returns the type of each field of a config."""
+    """Returns the type of each field of a config, by name."""
     if cls not in _known_types:
         hints = typing.get_type_hints(cls)
         _known_types[cls] = {f.name: hints[f.name] for f in dataclasses.fields(cls)}
@@ -208,7 +208,7 @@ def _is_required(field: dataclasses.Field[Any]) -> bool:
 def join(where: str, name: str) -> str:
     """Returns the dotted path of a name below ``where``, which may be empty.
 
-    A long or unprintable name is shortened to one line for messages.
+    A long or unprintable name is shortened and escaped for messages.
     """
     if len(name) > 60 or not name.isprintable():
         name = shown(name)
@@ -318,7 +318,7 @@ def _convert_tuple(args: tuple[Any, ...], value: Any, path: str) -> tuple[Any, .
     else:
         kinds = args
     if len(kinds) != len(value):
-        _refuse(path, value, f"a list of {len(kinds)}")
+        _refuse(path, value, f"a list of {len(kinds)} values")
     return tuple(
         _convert(kind, item, f"{path}[{index}]")
         for index, (kind, item) in enumerate(zip(kinds, value, strict=True))
@@ -350,7 +350,7 @@ def _convert_union(args: tuple[Any, ...], value: Any, path: str) -> Any:
 def config_of_kind(
     configs: Sequence[Any], value: Mapping[str, Any], path: str
 ) -> type[Any]:
-    """Returns the config class for the ``kind`` in ``value``; without it, the first."""
+    """Returns the config class for the ``kind`` in ``value``; the first by default."""
     if len(configs) == 1:
         return typing.cast("type[Any]", configs[0])
     known: dict[str, type[Any]] = {

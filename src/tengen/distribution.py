@@ -1,4 +1,4 @@
-"""The distribution of tengen: its name, its checkout, and pip commands.
+"""How tengen was installed: distribution name, source checkout, and pip commands.
 
 On the public index the name ``tengen`` belongs to another project, so the distribution
 is called ``tengen-rl``. The package and the command are called ``tengen``.
@@ -25,7 +25,7 @@ def pip_install(*words: str) -> str:
     """Returns the shell command that installs packages for this Python.
 
     The command runs this environment's pip. If tengen was installed from a checkout
-    that still exists, the command pins the versions that were tested with it.
+    that still exists, the command pins the versions in the checkout's constraints.txt.
 
     Args:
         words: Requirements and options of ``pip install``.
@@ -42,9 +42,9 @@ def pip_install(*words: str) -> str:
 
 
 def pip_install_extra(extra: str) -> str:
-    """Returns the shell command that installs the packages of an extra of tengen.
+    """Returns the shell command that installs an extra of tengen, optional packages.
 
-    pip keeps the installed version of tengen, regardless of its source.
+    pip keeps the installed tengen, whether it is from an index or a checkout.
     """
     return pip_install(f"{DISTRIBUTION}[{extra}]")
 

@@ -30,7 +30,7 @@ _MOST_CHARACTERS = 200
 
 
 class TengenError(Exception):
-    """The base of every error that tengen raises on purpose.
+    """Base class of the errors that tengen reports to users in one line.
 
     Attributes:
         exit_code: The exit code of the process if the error is not handled.
@@ -46,7 +46,7 @@ class UsageError(TengenError):
 
 
 class TengenWarning(UserWarning):
-    """An operation continues, but not as requested. The command line shows one line."""
+    """Warns that an operation continues, but not as requested; shown in one line."""
 
 
 class RunError(TengenError):
@@ -68,20 +68,19 @@ class DiskFullError(RunError):
 
 
 class EnvError(RunError):
-    """An environment raised, or returned values that its spaces do not allow.
+    """An environment raised an exception, or returned values outside its spaces.
 
-    New copies of the environment may work, so an actor with its own process is
-    restarted.
+    New copies of the environment may work, so an actor in its own process is restarted.
     """
 
 
 def os_reason(error: OSError) -> str:
-    """Returns the system's reason for ``error``, as a phrase for a message."""
+    """Returns the operating system's description of ``error``, in lower case."""
     return (error.strerror or str(error)).lower()
 
 
 def refusal(error: BaseException) -> TengenError | None:
-    """Returns an error of tengen, its core or the system as a TengenError.
+    """Converts an error of tengen, its core or the system to a TengenError.
 
     Returns:
         The error to report; None for any other exception, which is a bug and needs its
@@ -93,11 +92,11 @@ def refusal(error: BaseException) -> TengenError | None:
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         return (DiskFullError if is_full else RunError)(_os_message(error))
     if isinstance(error, MemoryError):
-        return RunError("memory (all of it) is used up; ask for less, or free some")
+        return RunError("memory (all of it) is used up; request less, or free some")
     torch = sys.modules.get("torch")  # None if torch is not loaded
     if torch is not None and isinstance(error, torch.OutOfMemoryError):
         return RunError(
-            "device memory (all of it) is used up; free some, or ask for less"
+            "device memory (all of it) is used up; free some, or request less"
         )
     core = sys.modules.get("tengen._core")
     if core is not None and isinstance(error, core.SchemaError):

@@ -1,4 +1,4 @@
-"""Open config families: to add a kind, add a file; no list has to be changed.
+"""Open config families, to which a new file adds a kind without a registry.
 
 A family is a base class with a package. Its kinds are the dataclasses in the package's
 modules that derive from the base class. Each has its own ``kind``::
@@ -11,7 +11,7 @@ modules that derive from the base class. Each has its own ``kind``::
         kind: Literal["mlp"] = "mlp"
 
 A field of type ``NetConfig`` then takes ``{"kind": "mlp", ...}``. Looking up a kind
-imports all modules of the package, so these must import quickly.
+imports all modules of the package, so the modules must import quickly.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class OpenConfig:
         known = cls.kinds()
         if kind is None:
             raise UsageError(
-                f"{path} (missing) must be one of {', '.join(known)}; name it"
+                f"{path} (missing) must be one of {', '.join(known)}; set it"
             )
         if not isinstance(kind, str) or kind not in known:
             raise UsageError(

@@ -41,7 +41,7 @@ def override(cfg: T, settings: Sequence[str]) -> T:
         path, equals, text = setting.partition("=")
         if not equals or not path:
             raise UsageError(
-                f"setting ({setting}) must look like path.to.field=value; rewrite it"
+                f"setting ({setting}) must be path.to.field=value; rewrite it"
             )
         _assign(type(cfg), data, path.strip(), _parse(text.strip()))
     return from_dict(type(cfg), data)

@@ -13,8 +13,8 @@ _is_own = False
 def mark_own_process() -> None:
     """Declares that this process runs only a tengen command or roles.
 
-    Its exit then skips the garbage collection of all imported objects, which takes a
-    fifth of the time of importing torch.
+    At exit Python then skips the garbage collection of all imported objects, which
+    takes a fifth as long as importing torch.
     """
     global _is_own
     _is_own = True

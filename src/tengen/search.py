@@ -29,11 +29,11 @@ __all__ = [
 MAX_SIMULATIONS = 1 << 24
 """Maximum number of simulations per search, the same as in the C++ core."""
 
-# Maximum of all real-valued settings, far below the maximum of float32.
+# Maximum of all real-valued settings, far below float32's overflow.
 _MOST = 1e6
 # Search policies whose self-play and matches run in a dedicated worker.
 _OWN_WORKER = ("minigo",)
-# Settings that only self-play uses, because players in matches do not explore.
+# Exploration settings, which only self-play uses.
 _EXPLORING = (
     "noise_alpha_total",
     "noise_weight",
@@ -78,7 +78,7 @@ class SearchConfig:
     (KataGo: 500; AlphaZero's c_base: 19652)."""
 
     cpuct_stdev_scale: float = bounded(
-        0.0, 0, 1, "0 keeps exploration the same in every node"
+        0.0, 0, 1, "use 0 for equal exploration in every node"
     )
     """PUCT: exploration is multiplied by 1 + cpuct_stdev_scale * (s / 0.4 - 1), where s
     is the standard deviation of a node's values; 0 to 1, 0 for no factor (KataGo: 0.85
@@ -102,7 +102,7 @@ class SearchConfig:
     spread evenly over the legal moves; above 0. 10.83 is AlphaZero's 0.03 times the 361
     points of Go (as in KataGo)."""
 
-    noise_weight: float = bounded(0.25, 0, 1, "0 is no noise")
+    noise_weight: float = bounded(0.25, 0, 1, "use 0 for no noise")
     """PUCT, minigo, exploring: weight of the noise in the root prior, 0 to 1 (AlphaGo
     Zero: 0.25; the benchmark: 0.3)."""
 
@@ -126,14 +126,14 @@ class SearchConfig:
     the maximum visit count. 0 selects the action with the most visits (KataGo: 5 in
     play)."""
 
-    score_weight: float = bounded(0.0, 0, 1, "0 does without")
+    score_weight: float = bounded(0.0, 0, 1, "use 0 to disable it")
     """PUCT, Gumbel: weight of the final score, in games with a score; 0 to 1, 0 for
     none (KataGo: 0.4). The search maximises win minus loss, plus score_weight times a
     function of the expected score. The function ranges from -1 to 1 and is steepest
     near the root's expected score. Requires a network with ``net.auxiliary=true``.
     Reported values and value targets remain win minus loss."""
 
-    score_center_zero_weight: float = bounded(0.25, 0, 1, "0 does without")
+    score_center_zero_weight: float = bounded(0.25, 0, 1, "use 0 to disable it")
     """PUCT, Gumbel: shift of the steepest point of the score function from the root's
     expected score towards zero, as a share of that score, 0 to 1. With 0, a side that
     is far ahead values the next point as in a close game (KataGo: 0.25)."""
@@ -196,8 +196,8 @@ class SearchConfig:
             has_scores or self.score_weight == 0,
             "search.score_weight",
             self.score_weight,
-            "needs a network that estimates the final score; train one with "
-            "net.auxiliary=true, in a game with a score, or leave it out",
+            "needs a network that predicts the final score; train one with "
+            "net.auxiliary=true in a game with a score, or leave it out",
         )
 
     def check_game(self, is_external: bool) -> None:
@@ -213,11 +213,11 @@ class SearchConfig:
             not (is_external and self.has_own_worker),
             "search.policy",
             self.policy,
-            "must be puct or gumbel for a game that Python plays; choose one",
+            "must be puct or gumbel for a game in Python; choose one",
         )
 
     def check_single(self) -> None:
-        """Checks that ``policy`` can be used outside self-play and matches.
+        """Checks that ``policy`` supports searches outside self-play and matches.
 
         Raises:
             UsageError: ``policy`` is only for self-play and matches.
@@ -226,8 +226,8 @@ class SearchConfig:
             not self.has_own_worker,
             "search.policy",
             self.policy,
-            "must be puct or gumbel where positions are searched one by one; "
-            "give --set search.policy=puct",
+            "must be puct or gumbel to search single positions; use --set "
+            "search.policy=puct",
         )
 
     def point_utility(self, num_points: int) -> float:
@@ -271,8 +271,8 @@ class SearchConfig:
                 continue
             value, default = getattr(self, each.name), each.default
             rule = (
-                f"must stay {default} where policy is {self.policy}, which does not "
-                f"read it; leave it out or set policy to {' or '.join(readers)}"
+                f"must be {default} with policy {self.policy}, which ignores it; leave "
+                f"it out, or set policy to {' or '.join(readers)}"
             )
             check(value == default, each.name, value, rule)
 
@@ -299,10 +299,10 @@ PlayPrecision = Literal["run", "fp32", "bf16", "int8"]
 
 @dataclass(frozen=True, kw_only=True)
 class PlayConfig:
-    """Settings with which a trained model plays, except the number of simulations.
+    """Settings for play with a trained model, except the number of simulations.
 
-    The defaults equal the behaviour before these settings existed, so that old runs and
-    models play as before. Recipes choose stronger settings.
+    With the defaults, runs and models from before these settings existed play as they
+    did then. Recipes choose stronger settings.
     """
 
     search: SearchConfig = field(default_factory=SearchConfig)
@@ -349,14 +349,14 @@ class PlayConfig:
         """
         check_fields(self)
         for name, value in self.search.exploring().items():
-            rule = "is for self-play, a player does not explore; leave it out"
+            rule = "is for self-play only, because players do not explore; leave it out"
             check(False, f"search.{name}", value, rule)
         if not self.search.has_own_worker:
             return
-        where = f"where search.policy is {self.search.policy}"
+        where = f"with search.policy={self.search.policy}"
         for name, rule in (
-            ("keeps_tree", f"must stay false {where}, which keeps trees"),
-            ("batch_rows", f"must stay 0 {where}, whose leaves are its own"),
+            ("keeps_tree", f"must be false {where}, which always reuses trees"),
+            ("batch_rows", f"must be 0 {where}, which sets its own batch size"),
         ):
             value = getattr(self, name)
             check(not value, name, value, f"{rule}; leave it out")
@@ -382,7 +382,7 @@ class Level:
     """One level of playing strength of a model.
 
     A strong level searches and plays the best move found. A weak level samples its move
-    from the network's policy; a higher temperature makes the moves more uniform.
+    from the network's policy; the higher the temperature, the more random the moves.
     """
 
     simulations: int = bounded(1, 1, MAX_SIMULATIONS)
@@ -399,7 +399,7 @@ class Level:
         """
         check_fields(self)
         is_plain = self.temperature == 0 or self.simulations == 1
-        rule = "must be 1 where moves are drawn by a temperature; leave one out"
+        rule = "must be 1 with a temperature above 0; leave one out"
         check(is_plain, "simulations", self.simulations, rule)
 
     def draw(

@@ -39,7 +39,7 @@ than any action value."""
 
 FRAMES = "frames/"
 """Name prefix of state tensors with the previous values of an input, ``[S - 1, ...]``,
-newest last. They do not have to be stored if the inputs are stored."""
+newest last. If the inputs are stored, these tensors can be recomputed."""
 
 QUANTILES = "quantiles"
 """Name of the output ``[K, A]`` with K quantiles of the return of each of A actions, at
@@ -123,17 +123,17 @@ class BoardSpec:
     num_actions: int
     """Number of actions A, and of policy logits."""
     policy_layout: PolicyLayout = "flat"
-    """How actions map to the board: one action per cell (row * width + column), cells
-    and finally a pass, one action per column, or no relation (flat)."""
+    """How actions map to the board. ``cells``: one action per cell, row * width +
+    column; ``cells_and_pass``: also a pass, last; ``columns``: one per column;
+    ``flat``: none."""
     max_score: int = 0
-    """A margin in points that wins rarely exceed; 0 for games without score and
-    ownership."""
+    """A margin in points that few games exceed; 0 for games without a score."""
 
     def __post_init__(self) -> None:
         """Checks that the fields are valid and consistent.
 
         Raises:
-            UsageError: A count is not positive, or the layout implies another A.
+            UsageError: A count is not positive, or A contradicts the layout.
         """
         check_literals(self)
         check_range("max_score", self.max_score, 0, _MAX_SCORE)
@@ -193,8 +193,8 @@ class Signature:
         Raises:
             UsageError: Inputs or outputs are missing, or a name is used twice.
         """
-        check(bool(self.inputs), "inputs", "none", "must be at least one; name them")
-        check(bool(self.outputs), "outputs", "none", "must be at least one; name them")
+        check(bool(self.inputs), "inputs", "none", "must be at least one; add one")
+        check(bool(self.outputs), "outputs", "none", "must be at least one; add one")
         names = [*self.inputs, *self.outputs, *self.state]
         twice = sorted({name for name in names if names.count(name) > 1})
-        check(not twice, "signature", ", ".join(twice), "must name each tensor once")
+        check(not twice, "signature", ", ".join(twice), "has a name twice; rename one")

@@ -11,7 +11,7 @@ from pathlib import Path
 from tengen.launch.local import LocalLauncher
 from tengen.launch.wire import Hub
 from tengen.remote import MIRROR_ROLES
-from tengen.roles import connect_to
+from tengen.roles.doors import connect_to
 
 FAR = "TENGEN_TEST_FAR"
 """The environment variable with the folder that stands for the other host's disk."""

@@ -187,7 +187,7 @@ def test_an_environment_that_always_fails_is_started_again_and_then_named(
     assert says in line
     assert f"role (actor) died, {says}" in done.stdout
     if name == "Exiting":
-        assert ", by code of its task or of a library; see " in line
+        assert ", in code of its task or of a library; see " in line
     if name == "Crashing":
         logs = [p.read_text() for p in (tmp_path / "run" / "logs").glob("actor*.log")]
         assert any("my_envs.py" in log and "in step" in log for log in logs)

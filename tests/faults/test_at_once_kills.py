@@ -106,7 +106,7 @@ def test_a_kill_of_every_role(
     run.request_stop()
     output, errors = child.communicate(timeout=900)
     assert (child.returncode, errors) == (0, "")
-    assert output.count("died, signal 9; it is started again") == len(ROLES)
+    assert output.count("died, signal 9; it is being restarted") == len(ROLES)
     assert check_games(run, durable) > len(durable)
     assert check_learner(run) > 1
     assert check_models(run) > 1

@@ -96,7 +96,7 @@ def test_each_fault_ends_one_request_and_changes_nobody_elses_bytes(
     # All errors must be caused by the fault.
     of_disk = told["refused"]["disk"]
     assert bool(of_disk) == ("disk" in told["faults"])
-    reasons = ("will not outlive its host", "has no room for")
+    reasons = ("will not outlive its host", "has no space for")
     assert [line for line in of_disk if not any(r in line for r in reasons)] == []
     # Without memory, the store can also fail to start a thread.
     assert any(

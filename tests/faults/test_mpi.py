@@ -137,7 +137,7 @@ def test_ranks_that_do_not_fit_are_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     said = [line for line in done.stderr.splitlines() if line.startswith("tengen:")]
     assert len(said) == 1
-    assert "give mpirun -n 6, or --set launch.roles.selfplay.count=2" in said[0]
+    assert "use mpirun -n 6, or --set launch.roles.selfplay.count=2" in said[0]
     assert not out.exists()
 
 

@@ -256,8 +256,8 @@ def test_clients_of_a_killed_store_outlast_a_start_that_fails(
             Store(StoreConfig.of([table], memory_bytes=1 << 20, directory=directory))
     if refuse is refuse_room:
         assert str(refused.value) == (
-            f"directory ({directory}) cannot have a store: no space left on device; "
-            "free room there, or choose another"
+            f"directory ({directory}) cannot be used for a store: no space left on "
+            "device; free space there, or choose another"
         )
     heir = start_server(directory)
     with contextlib.closing(heir.stdin), contextlib.closing(heir.stdout):

@@ -116,7 +116,7 @@ def test_nothing_is_answered_without_the_token(store: Store) -> None:
             )
         told = json.loads(speak(store, line(hello) + line(rng.choice(messages()))))
         assert told["kind"] == "usage"
-        assert "token (not shown) must be the store's" in told["error"]
+        assert "token (not shown) must be that of the store" in told["error"]
 
 
 def test_a_client_refuses_what_is_no_answer() -> None:

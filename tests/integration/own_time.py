@@ -1,10 +1,7 @@
 """Timeouts for processes that do not depend on the machine's other load."""
 
-from __future__ import annotations
-
 import os
 import time
-from collections.abc import Callable, Iterable
 from pathlib import Path
 
 __all__ = ["wait_own_s"]
@@ -13,18 +10,14 @@ _TICK_S = 0.02
 _MOST_TICK_S = 0.1
 
 
-def wait_own_s(
-    happened: Callable[[], object],
-    processes: Callable[[], Iterable[int]],
-    most_s: float,
-) -> None:
+def wait_own_s(happened, processes, most_s):
     """Waits until ``happened`` returns true; fails after ``most_s`` seconds.
 
     Counts the CPU time of the process that used most, plus the time in which none of
     ``processes`` is runnable. Does not count the time in which the processes wait for a
     CPU that other processes use.
     """
-    first_s: dict[int, float] = {}
+    first_s = {}
     most_used_s = idle_s = 0.0
     last_s = time.monotonic()
     while not happened():
@@ -42,7 +35,7 @@ def wait_own_s(
         assert spent_s < most_s, f"it has not happened within {spent_s:.1f} s"
 
 
-def _look(process: int) -> tuple[float, bool]:
+def _look(process):
     """Returns the CPU time of a process, and whether one of its threads is runnable."""
     total, wants_processor = 0, False
     for path in Path(f"/proc/{process}/task").glob("*/stat"):

@@ -1,14 +1,10 @@
 """Helpers that start and inspect small runs of the real command ``tengen train``."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from tengen.observe import read_events
 
@@ -38,13 +34,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def train_command(
-    out: Path,
-    games: int,
-    *extra: str,
-    settings: tuple[str, ...] = SMALL,
-    cores: int | None = None,
-) -> list[str]:
+def train_command(out, games, *extra, settings=SMALL, cores=None):
     """Returns the command line of a small run of tic-tac-toe.
 
     Args:
@@ -64,13 +54,7 @@ def train_command(
     return command
 
 
-def run_command(
-    command: list[str],
-    *,
-    cwd: Path | None = None,
-    fault: str | None = None,
-    timeout_s: float = HANG_S,
-) -> subprocess.CompletedProcess[str]:
+def run_command(command, *, cwd=None, fault=None, timeout_s=HANG_S):
     """Runs a command to completion; ``fault`` is a fault point that kills a process."""
     env = {name: text for name, text in os.environ.items() if name != "TENGEN_FAULT"}
     if fault is not None:
@@ -80,7 +64,7 @@ def run_command(
     )
 
 
-def start_command(command: list[str]) -> subprocess.Popen[str]:
+def start_command(command):
     """Starts a command in its own session and process group."""
     return subprocess.Popen(
         command,
@@ -91,7 +75,7 @@ def start_command(command: list[str]) -> subprocess.Popen[str]:
     )
 
 
-def wait_for(happened: Callable[[], object], timeout_s: float = HANG_S) -> None:
+def wait_for(happened, timeout_s=HANG_S):
     """Waits until ``happened`` returns true."""
     end_s = time.monotonic() + timeout_s
     begun_s = time.thread_time()
@@ -102,7 +86,7 @@ def wait_for(happened: Callable[[], object], timeout_s: float = HANG_S) -> None:
         begun_s = time.thread_time()
 
 
-def events(out: Path, kind: str) -> list[dict[str, Any]]:
+def events(out, kind):
     """Returns the runner's events of one kind, in order."""
     paths = sorted(
         out.glob("events/train-*.jsonl"), key=lambda p: int(p.stem.split("-")[1])
@@ -110,17 +94,17 @@ def events(out: Path, kind: str) -> list[dict[str, Any]]:
     return [e for path in paths for e in read_events(path) if e["kind"] == kind]
 
 
-def turns(out: Path, role: str) -> list[dict[str, Any]]:
+def turns(out, role):
     """Returns the runner's turn events of a role, in order."""
     return [turn for turn in events(out, "turn") if turn["role"] == role]
 
 
-def learned(out: Path) -> list[dict[str, Any]]:
+def learned(out):
     """Returns the events of the learner's turns that made at least one step."""
     return [turn for turn in turns(out, "learn") if turn.get("num_steps")]
 
 
-def process_of(out: Path, role: str, index: int = 0) -> int | None:
+def process_of(out, role, index=0):
     """Returns the process ID of a role's current process, or None."""
     words = [f"--index={index}", str(out.absolute())]
     for folder in Path("/proc").glob("[0-9]*"):
@@ -138,9 +122,9 @@ def process_of(out: Path, role: str, index: int = 0) -> int | None:
     return None
 
 
-def sealed(out: Path) -> dict[int, bytes]:
+def sealed(out):
     """Returns the bytes of the sealed segments by generation, which must be unique."""
-    found: dict[int, bytes] = {}
+    found = {}
     for path in out.glob("experience/*/*/[0-9]*.npz"):
         generation = int(path.stem)
         assert generation not in found, f"generation {generation} was sealed twice"
@@ -148,7 +132,7 @@ def sealed(out: Path) -> dict[int, bytes]:
     return found
 
 
-def weights(out: Path) -> dict[str, bytes]:
+def weights(out):
     """Returns the weights of all published models by number."""
     paths = out.glob("models/[0-9]*/weights.safetensors")
     return {path.parent.name: path.read_bytes() for path in paths}

@@ -9,7 +9,7 @@ from tengen import cli
 WORDS = "bench actors --task CartPole-v1 --actors 1 --envs 4 --rounds 1 --seconds 0.5"
 
 
-def report(capsys, *words: str) -> dict:
+def report(capsys, *words):
     assert cli.main([*WORDS.split(), *words, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 

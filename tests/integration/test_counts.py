@@ -1,24 +1,20 @@
 """Counts that a run reports after kills, stops and with several writers."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tengen import cli
 from tengen.experience import ExperienceWriter, SegmentReader
 from tengen.experience.games.segment import recorded_games
-from tengen.roles import read_spent
+from tengen.roles.spent import read_spent
 from tengen.run import RunDirectory
 from tests.integration.runs import events, run_command, sealed, train_command
 
 
-def sealed_counts(out: Path) -> dict[str, int]:
+def sealed_counts(out):
     """Returns the total counts in the metadata of the sealed segments."""
     counts = {"num_games": 0, "num_rows": 0}
     for path in out.glob("experience/*/*/[0-9]*.npz"):
@@ -28,21 +24,20 @@ def sealed_counts(out: Path) -> dict[str, int]:
     return counts
 
 
-def reported(output: str) -> dict[str, Any]:
-    report: dict[str, Any] = json.loads(output.splitlines()[-1])
-    return report
+def reported(output):
+    return json.loads(output.splitlines()[-1])
 
 
 TICKS_S = 0.2
 """A tolerance, because the system rounds each process's CPU time to 0.01 s."""
 
 
-def cpu_s() -> float:
+def cpu_s():
     """Returns the CPU seconds used so far by this process and its ended children."""
     return sum(os.times()[:4])
 
 
-def test_a_turn_that_is_redone_is_counted_once(tmp_path: Path) -> None:
+def test_a_turn_that_is_redone_is_counted_once(tmp_path):
     out = tmp_path / "run"
     command = train_command(out, 48, "--json")
     done = run_command(command, fault="seal.published:1:experience/")
@@ -55,7 +50,7 @@ def test_a_turn_that_is_redone_is_counted_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_games_of_an_earlier_call_are_not_of_this_one(tmp_path: Path) -> None:
+def test_games_of_an_earlier_call_are_not_of_this_one(tmp_path):
     """Self-play processes die after the last game, and no game is replayed."""
     out = tmp_path / "run"
     fault = "seal.gathered:1:experience/"
@@ -74,7 +69,7 @@ def test_games_of_an_earlier_call_are_not_of_this_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_a_second_writer_adds_its_games_to_the_run(tmp_path: Path) -> None:
+def test_a_second_writer_adds_its_games_to_the_run(tmp_path):
     out = tmp_path / "run"
     assert run_command(train_command(out, 24)).returncode == 0
     run = RunDirectory(out)
@@ -89,9 +84,7 @@ def test_a_second_writer_adds_its_games_to_the_run(tmp_path: Path) -> None:
     assert reported(done.stdout)["num_games"] == 72
 
 
-def test_a_call_whose_budget_is_too_small_to_learn_has_failed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_call_whose_budget_is_too_small_to_learn_has_failed(tmp_path, capsys):
     before_s = cpu_s()
     words = ["train", "CartPole-v1", "--agent", "dqn", "--out", str(tmp_path / "run")]
     assert cli.main([*words, "--frames", "64", "--threads", "1"]) == 1

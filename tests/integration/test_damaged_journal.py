@@ -1,10 +1,6 @@
 """A game that the disk loses before its generation is sealed is replayed."""
 
-from __future__ import annotations
-
 import os
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,14 +21,14 @@ SETTINGS = (
 )
 
 
-def flip_a_bit_in(journal: Path) -> None:
+def flip_a_bit_in(journal):
     with open(journal, "rb+") as file:
         middle = os.path.getsize(journal) // 2
         (byte,) = os.pread(file.fileno(), 1, middle)
         os.pwrite(file.fileno(), bytes([byte ^ 1]), middle)
 
 
-def test_a_generation_is_sealed_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_generation_is_sealed_whole_or_not_at_all(tmp_path):
     config = override(make_config("tictactoe", "alphazero", None), SETTINGS)
     run = RunDirectory.create_or_resume(tmp_path / "run")
     write_config(run, config)
@@ -41,10 +37,10 @@ def test_a_generation_is_sealed_whole_or_not_at_all(tmp_path: Path) -> None:
         role.turn()
         role.close()
 
-    role: Any = make_role("selfplay", config, run, RoleContext())
+    role = make_role("selfplay", config, run, RoleContext())
     play = role._threads.play
 
-    def play_on_a_bad_disk(wanted: Any, opened: Any, *args: Any, **kwargs: Any) -> Any:
+    def play_on_a_bad_disk(wanted, opened, *args, **kwargs):
         played = play(wanted, opened, *args, **kwargs)
         opened.flush()
         (journal,) = run.experience.glob("*/*/000001.journal")

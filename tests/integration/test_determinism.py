@@ -1,9 +1,5 @@
 """The same seed yields the same games, with any threads, slots and interruptions."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from tests.integration.runs import (
@@ -28,7 +24,7 @@ METHODS = (
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def reference(tmp_path_factory):
     out = tmp_path_factory.mktemp("reference") / "run"
     done = run_command(train_command(out, GAMES, "--threads", "1"))
     assert done.returncode == 0, done.stderr
@@ -39,7 +35,7 @@ CUT = "tengen: threads (64) must be at most {}, the cores that this process may 
 
 
 @pytest.mark.parametrize("cores", [2, pytest.param(4, marks=pytest.mark.soak)])
-def test_threads_change_no_byte(reference: Path, tmp_path: Path, cores: int) -> None:
+def test_threads_change_no_byte(reference, tmp_path, cores):
     """The bytes are the same even if more threads are requested than cores exist."""
     out = tmp_path / "run"
     done = run_command(train_command(out, GAMES, "--threads", "64", cores=cores))
@@ -50,7 +46,7 @@ def test_threads_change_no_byte(reference: Path, tmp_path: Path, cores: int) -> 
     assert weights(out) == weights(reference)
 
 
-def test_slots_change_no_game(reference: Path, tmp_path: Path) -> None:
+def test_slots_change_no_game(reference, tmp_path):
     out = tmp_path / "run"
     settings = (*SMALL, "agent.actor.num_slots=3")
     done = run_command(train_command(out, GAMES, settings=settings))
@@ -62,9 +58,7 @@ def test_slots_change_no_game(reference: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "drawn_by", [pytest.param("learn", marks=pytest.mark.soak), "shuffle"]
 )
-def test_epochs_change_no_weights(
-    reference: Path, tmp_path: Path, drawn_by: str
-) -> None:
+def test_epochs_change_no_weights(reference, tmp_path, drawn_by):
     out = tmp_path / "run"
     settings = (*SMALL, "learner.epoch_samples=96", f"store.drawn_by={drawn_by}")
     done = run_command(train_command(out, GAMES, settings=settings))
@@ -76,14 +70,14 @@ def test_epochs_change_no_weights(
     assert weights(out) == weights(reference)
 
 
-def test_another_seed_changes_the_games(reference: Path, tmp_path: Path) -> None:
+def test_another_seed_changes_the_games(reference, tmp_path):
     out = tmp_path / "run"
     done = run_command(train_command(out, 24, "--seed", "1"))
     assert done.returncode == 0, done.stderr
     assert sealed(out)[1] != sealed(reference)[1]
 
 
-def test_a_run_in_two_calls_is_the_run_in_one(reference: Path, tmp_path: Path) -> None:
+def test_a_run_in_two_calls_is_the_run_in_one(reference, tmp_path):
     out = tmp_path / "run"
     for games in (24, 48):
         done = run_command(train_command(out, games))
@@ -93,7 +87,7 @@ def test_a_run_in_two_calls_is_the_run_in_one(reference: Path, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_methods_of_recipes_change_no_byte_by_threads_and_calls(tmp_path: Path) -> None:
+def test_methods_of_recipes_change_no_byte_by_threads_and_calls(tmp_path):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     done = run_command(train_command(whole, GAMES, "--threads", "1", settings=METHODS))
     assert done.returncode == 0, done.stderr

@@ -1,9 +1,5 @@
 """Self-play games that fork from games of the previous generation."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from tengen.experience import ExperienceWriter
@@ -14,7 +10,7 @@ from tests.unit.experience.store_games import random_game, write_generation
 FORKS = (*SMALL, "agent.actor.early_fork_share=0.3", "agent.actor.late_fork_share=0.4")
 
 
-def test_sources_are_the_games_of_the_newest_generation_before(tmp_path: Path) -> None:
+def test_sources_are_the_games_of_the_newest_generation_before(tmp_path):
     for generation, writer in ((1, "selfplay-0"), (2, "selfplay-1"), (4, "selfplay-0")):
         write_generation(tmp_path, generation, 9, name="go/4", writer=writer)
     assert fork_sources(tmp_path, 1) == []
@@ -26,7 +22,7 @@ def test_sources_are_the_games_of_the_newest_generation_before(tmp_path: Path) -
         assert fork_sources(tmp_path, wanted) == expected
 
 
-def test_a_variant_is_that_of_its_source(tmp_path: Path) -> None:
+def test_a_variant_is_that_of_its_source(tmp_path):
     records = [random_game("go/4", i, 1, variant="go/3/komi=0.5") for i in range(3)]
     writer = ExperienceWriter(tmp_path / "selfplay-0", 1)
     segment = writer.open_games(1, "go/4")
@@ -38,7 +34,7 @@ def test_a_variant_is_that_of_its_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_a_run_with_forks_in_two_calls_is_the_run_in_one(tmp_path: Path) -> None:
+def test_a_run_with_forks_in_two_calls_is_the_run_in_one(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     for out, calls in ((one, (48,)), (two, (24, 24))):
         for games in calls:

@@ -1,9 +1,6 @@
 """A network grows after a number of games, at the same game after any interruption."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -21,21 +18,21 @@ GROWS = (
 )
 
 
-def channels(out: Path) -> list[int]:
+def channels(out):
     """Returns the widths of all published models, in order."""
     paths = sorted(out.glob("models/[0-9]*/meta.json"))
     return [json.loads(path.read_text())["net"]["num_channels"] for path in paths]
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def reference(tmp_path_factory):
     out = tmp_path_factory.mktemp("reference") / "run"
     done = run_command(train_command(out, 72, settings=GROWS))
     assert done.returncode == 0, done.stderr
     return out
 
 
-def test_it_grows_after_so_many_games(reference: Path) -> None:
+def test_it_grows_after_so_many_games(reference):
     # Models after 0, 24, 48 and 72 games; the larger network starts after 40 games.
     assert channels(reference) == [16, 16, 24, 24]
     checkpoints = RunDirectory.open(reference).checkpoints
@@ -53,9 +50,7 @@ def test_it_grows_after_so_many_games(reference: Path) -> None:
         ("publish.written:3:checkpoints", 0),
     ],
 )
-def test_it_grows_at_the_same_games_after_a_kill(
-    reference: Path, tmp_path: Path, fault: str, left: int
-) -> None:
+def test_it_grows_at_the_same_games_after_a_kill(reference, tmp_path, fault, left):
     out = tmp_path / "run"
     done = run_command(train_command(out, 72, settings=GROWS), fault=fault)
     assert "died" in done.stdout + done.stderr
@@ -69,7 +64,7 @@ def test_it_grows_at_the_same_games_after_a_kill(
 
 
 @pytest.mark.soak
-def test_a_further_call_keeps_the_network(reference: Path, tmp_path: Path) -> None:
+def test_a_further_call_keeps_the_network(reference, tmp_path):
     out = tmp_path / "run"
     for games in (48, 48):
         done = run_command(train_command(out, games, settings=GROWS))

@@ -1,10 +1,7 @@
 """Runs in int8 produce the same bytes with any threads and kills."""
 
-from __future__ import annotations
-
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -26,14 +23,14 @@ pytestmark = pytest.mark.precision
 needs_int8 = pytest.mark.skipif(not can_quantise(), reason="this CPU has no int8")
 
 
-def models(out: Path) -> dict[str, dict[str, str]]:
+def models(out):
     """Returns the verified SHA-256 hashes of all published models, by number."""
     paths = sorted((out / "models").iterdir())
     return {path.name: load_model(path).meta.sha256 for path in paths}
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def reference(tmp_path_factory):
     out = tmp_path_factory.mktemp("reference") / "run"
     command = train_command(out, GAMES, "--threads", "1", settings=INT8)
     done = run_command(command)
@@ -48,7 +45,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @needs_int8
-def test_threads_change_no_byte(reference: Path, tmp_path: Path) -> None:
+def test_threads_change_no_byte(reference, tmp_path):
     out = tmp_path / "run"
     threads = ("--threads", "2")
     done = run_command(train_command(out, GAMES, *threads, settings=INT8, cores=2))
@@ -58,7 +55,7 @@ def test_threads_change_no_byte(reference: Path, tmp_path: Path) -> None:
 
 
 @needs_int8
-def test_int8_plays_other_games_than_floats(reference: Path, tmp_path: Path) -> None:
+def test_int8_plays_other_games_than_floats(reference, tmp_path):
     """Only then do the other tests check int8; the initial model plays in floats."""
     out = tmp_path / "run"
     settings = (*INT8, f"inference.precision={float_precision()}")
@@ -74,7 +71,7 @@ def test_int8_plays_other_games_than_floats(reference: Path, tmp_path: Path) -> 
     "fault",
     ["publish.synced:1:candidates/000001", "seal.gathered:1:/000002"],
 )
-def test_kills_change_no_byte(reference: Path, tmp_path: Path, fault: str) -> None:
+def test_kills_change_no_byte(reference, tmp_path, fault):
     """Kills before the first int8 model is published, or after its last game."""
     out = tmp_path / "run"
     done = run_command(train_command(out, GAMES, settings=INT8), fault=fault)
@@ -89,7 +86,7 @@ def test_kills_change_no_byte(reference: Path, tmp_path: Path, fault: str) -> No
 
 
 @needs_int8
-def test_an_int8_model_plays_a_match_by_its_float_graph(reference: Path) -> None:
+def test_an_int8_model_plays_a_match_by_its_float_graph(reference):
     """A machine that plays against the model might not support int8."""
     model = max((reference / "models").iterdir())
     assert (model / INT8_FILE).exists()
@@ -105,8 +102,8 @@ def test_an_int8_model_plays_a_match_by_its_float_graph(reference: Path) -> None
     [
         (
             "supported_precisions = lambda: ('fp32', 'bf16')",
-            "inference.precision (int8) is not computed natively by this CPU; "
-            "set inference.precision=fp32",
+            "inference.precision (int8) is not supported natively by this CPU; set "
+            "inference.precision=fp32",
         ),
         (
             "is_installed = lambda: False",
@@ -116,8 +113,8 @@ def test_an_int8_model_plays_a_match_by_its_float_graph(reference: Path) -> None
     ],
 )
 def test_int8_where_there_is_none_is_refused_before_anything_is_written(
-    tmp_path: Path, missing: str, message: str
-) -> None:
+    tmp_path, missing, message
+):
     pytest.importorskip("openvino")
     out = tmp_path / "run"
     settings = (*INT8, "inference.backend=auto")

@@ -18,15 +18,10 @@ from tengen.learners.checkpoint import read_model
 from tengen.nets import ResNetConfig, parse_net
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import (
-    Role,
-    RoleContext,
-    RunConfig,
-    make_role,
-    read_spent,
-    write_config,
-)
+from tengen.roles import RoleContext, RunConfig, make_role, write_config
 from tengen.roles.experience import open_experience
+from tengen.roles.role import Role
+from tengen.roles.spent import read_spent
 from tengen.run import RunDirectory
 from tests.unit.experience.store_games import write_generation
 

@@ -1,10 +1,7 @@
 """The commands of MLPerf's minigo, from TensorFlow's files to the result's log."""
 
-from __future__ import annotations
-
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -32,7 +29,7 @@ SETTINGS = (
 )
 
 
-def tengen(*words: object) -> str:
+def tengen(*words):
     """Runs a command, which must succeed; returns its output."""
     done = run_command([sys.executable, "-m", "tengen", *map(str, words)])
     assert done.returncode == 0, done.stderr
@@ -40,7 +37,7 @@ def tengen(*words: object) -> str:
 
 
 @pytest.mark.slow
-def test_a_run_begins_with_the_published_files(tmp_path: Path) -> None:
+def test_a_run_begins_with_the_published_files(tmp_path):
     model, rows, run = tmp_path / "model", tmp_path / "rows", tmp_path / "run"
     tengen("data", "import-minigo", "--checkpoint", PREFIX, "--out", model)
     tengen("data", "import-minigo", "--examples", GOLDEN / "selfplay", "--out", rows)

@@ -1,22 +1,19 @@
 """The example notebooks are stored without outputs, and their cells run in order."""
 
-from __future__ import annotations
-
 import ast
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 NOTEBOOKS = sorted(Path(__file__).parents[2].glob("examples/notebooks/*.ipynb"))
 
 
-def cells_of(path: Path) -> list[dict[str, Any]]:
+def cells_of(path):
     return list(json.loads(path.read_text())["cells"])
 
 
-def run_cell(source: str, space: dict[str, Any]) -> Any:
+def run_cell(source, space):
     """Runs a cell; returns the value of its last expression, as a notebook does."""
     tree = ast.parse(source)
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
@@ -26,12 +23,12 @@ def run_cell(source: str, space: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), "cell", "eval"), space)
 
 
-def test_both_families_have_one() -> None:
+def test_both_families_have_one():
     assert [path.stem for path in NOTEBOOKS] == ["environments", "games"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_outputs_are_stripped(path: Path) -> None:
+def test_outputs_are_stripped(path):
     content = json.loads(path.read_text())
     assert (content["nbformat"], content["nbformat_minor"]) == (4, 5)
     cells = content["cells"]
@@ -43,16 +40,11 @@ def test_outputs_are_stripped(path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_every_cell_runs(
-    path: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_every_cell_runs(path, tmp_path, monkeypatch, capsys):
     if path.stem == "environments":
         pytest.importorskip("gymnasium")
     monkeypatch.chdir(tmp_path)
-    space: dict[str, Any] = {}
+    space = {}
     drawn = 0
     for cell in cells_of(path):
         if cell["cell_type"] != "code":

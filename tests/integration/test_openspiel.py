@@ -1,11 +1,8 @@
 """The real command trains on a game of OpenSpiel and rejects unsupported games."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +15,7 @@ SETTINGS = (
 )
 
 
-def train(task: str, out: Path, *extra: str) -> subprocess.CompletedProcess[str]:
+def train(task, out, *extra):
     command = [sys.executable, "-m", "tengen", "train", task, "--json"]
     command += ["--out", str(out), "--games", "16", *extra]
     for setting in (*SMALL, *SETTINGS):
@@ -26,7 +23,7 @@ def train(task: str, out: Path, *extra: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, capture_output=True, text=True, timeout=900)
 
 
-def test_a_game_of_openspiel_is_trained(tmp_path: Path) -> None:
+def test_a_game_of_openspiel_is_trained(tmp_path):
     pytest.importorskip("pyspiel", reason="needs pip install 'open_spiel>=2.0'")
     done = train("openspiel/connect_four(rows=4,columns=5)", tmp_path / "run")
     assert done.returncode == 0, done.stderr
@@ -36,7 +33,7 @@ def test_a_game_of_openspiel_is_trained(tmp_path: Path) -> None:
     assert len(list((tmp_path / "run" / "models").iterdir())) >= 2
 
 
-def test_one_that_does_not_fit_leaves_no_run(tmp_path: Path) -> None:
+def test_one_that_does_not_fit_leaves_no_run(tmp_path):
     pytest.importorskip("pyspiel", reason="needs pip install 'open_spiel>=2.0'")
     done = train("openspiel/kuhn_poker", tmp_path / "run")
     assert done.returncode == 2
@@ -45,7 +42,7 @@ def test_one_that_does_not_fit_leaves_no_run(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-def test_without_openspiel_the_message_says_how_to_install_it(tmp_path: Path) -> None:
+def test_without_openspiel_the_message_says_how_to_install_it(tmp_path):
     hide = "import sys; sys.modules['pyspiel'] = None; from tengen.cli import main; "
     run = "sys.exit(main(['train', 'openspiel/hex', '--out', sys.argv[1]]))"
     command = [sys.executable, "-c", hide + run, str(tmp_path / "run")]

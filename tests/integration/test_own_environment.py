@@ -1,12 +1,9 @@
 """The real commands train, evaluate and reject a user's own environment."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,25 +15,24 @@ ENVIRONMENTS = Path(__file__).parents[1] / "environments.py"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """A working directory with ``my_envs.py`` that is not in ``sys.path``."""
     (tmp_path / "my_envs.py").write_text(ENVIRONMENTS.read_text())
     return tmp_path
 
 
-def tengen(cwd: Path, *words: object) -> subprocess.CompletedProcess[str]:
+def tengen(cwd, *words):
     command = [sys.executable, "-P", "-m", "tengen", *map(str, words)]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=900)
 
 
-def report_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+def report_of(done):
     assert done.returncode == 0, done.stderr
-    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return report
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.mark.slow
-def test_an_own_environment_is_trained_resumed_and_scored(folder: Path) -> None:
+def test_an_own_environment_is_trained_resumed_and_scored(folder):
     words = ("train", "my_envs:Catch", "--agent", "ppo", "--frames", "2k", "--json")
     first = report_of(tengen(folder, *words))
     assert first["out"] == "runs/my_envs_Catch"
@@ -46,7 +42,7 @@ def test_an_own_environment_is_trained_resumed_and_scored(folder: Path) -> None:
     *_, returns, farewell, _ = done.stdout.splitlines()
     assert returns.startswith("mean return of the last 100 training episodes ")
     assert farewell == (
-        "watch its score: tengen eval runs/my_envs_Catch --task my_envs:Catch "
+        "measure its return: tengen eval runs/my_envs_Catch --task my_envs:Catch "
         "--episodes 100"
     )
 
@@ -61,7 +57,7 @@ def test_an_own_environment_is_trained_resumed_and_scored(folder: Path) -> None:
     assert report["lengths"] == [9] * 20
 
 
-def test_sac_learns_by_numbers_in_units_of_their_own(folder: Path) -> None:
+def test_sac_learns_by_numbers_in_units_of_their_own(folder):
     """The critics need statistics of their own, because they also get the action."""
     words = ["train", "my_envs:Reach", "--agent", "sac", "--out", "run", "--json"]
     words += ["--set", "net.standardizes=true", "--set", "net.num_units=16"]
@@ -91,9 +87,7 @@ def test_sac_learns_by_numbers_in_units_of_their_own(folder: Path) -> None:
         ),
     ],
 )
-def test_an_own_environment_that_fails_ends_the_run_with_one_line(
-    folder: Path, name: str, line: str
-) -> None:
+def test_an_own_environment_that_fails_ends_the_run_with_one_line(folder, name, line):
     done = tengen(folder, "train", f"my_envs:{name}", "--agent", "ppo", "--out", "run")
     assert done.returncode == 1
     assert done.stderr == f"tengen: {line}\n"
@@ -128,8 +122,8 @@ def test_an_own_environment_that_fails_ends_the_run_with_one_line(
     ],
 )
 def test_what_cannot_be_trained_is_refused_before_anything_is_written(
-    tmp_path: Path, text: str, line: str
-) -> None:
+    tmp_path, text, line
+):
     (tmp_path / "my_env.py").write_text(text)
     done = tengen(tmp_path, "train", "my_env:Mine", "--agent", "ppo")
     assert done.returncode == 2

@@ -1,9 +1,6 @@
 """The real command trains, resumes and rejects a user's own game."""
 
-from __future__ import annotations
-
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -32,9 +29,7 @@ class Broken(Hex):
 """
 
 
-def train(
-    task: str, cwd: Path, out: Path, games: int, threads: int = 2, *settings: str
-) -> subprocess.CompletedProcess[str]:
+def train(task, cwd, out, games, threads=2, *settings):
     words = ["train", task, "--json", "--out", str(out)]
     words += ["--games", str(games), "--threads", str(threads)]
     for setting in (*SMALL, *SETTINGS, *settings):
@@ -42,11 +37,11 @@ def train(
     return tengen(cwd, *words)
 
 
-def tengen(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def tengen(cwd, *words):
     return run_command([sys.executable, "-m", "tengen", *words], cwd=cwd)
 
 
-def test_an_own_game_is_trained_and_resumed(tmp_path: Path) -> None:
+def test_an_own_game_is_trained_and_resumed(tmp_path):
     for games in (16, 24):
         done = train("own_game:Hex", EXAMPLES, tmp_path / "run", 8)
         assert done.returncode == 0, done.stderr
@@ -63,7 +58,7 @@ def test_an_own_game_is_trained_and_resumed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_own_game_is_rated_and_played_where_it_is_typed(tmp_path: Path) -> None:
+def test_an_own_game_is_rated_and_played_where_it_is_typed(tmp_path):
     run = tmp_path / "run"
     rated = (
         "agent.rating.time_share=0.9",
@@ -93,7 +88,7 @@ def test_an_own_game_is_rated_and_played_where_it_is_typed(tmp_path: Path) -> No
         assert done.returncode == 0, done.stderr
 
 
-def test_a_game_that_breaks_in_play_ends_the_run_with_one_line(tmp_path: Path) -> None:
+def test_a_game_that_breaks_in_play_ends_the_run_with_one_line(tmp_path):
     (tmp_path / "breaks_later.py").write_text(BREAKS_LATER)
     (tmp_path / "own_game.py").write_text((EXAMPLES / "own_game.py").read_text())
     done = train("breaks_later:Broken", tmp_path, tmp_path / "run", 400)

@@ -1,9 +1,6 @@
 """Games of a real run are resigned only after checks, and equally after a resume."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,7 +30,7 @@ SETTINGS = (
 )
 
 
-def play(out: Path, num_generations: int, *settings: str) -> None:
+def play(out, num_generations, *settings):
     """Plays ``num_generations`` more generations of connect4."""
     games = num_generations * GAMES_PER_GENERATION
     command = train_command(out, games, settings=(*SETTINGS, *settings))
@@ -43,7 +40,7 @@ def play(out: Path, num_generations: int, *settings: str) -> None:
     assert "this call learned nothing: " in done.stdout
 
 
-def unfinished(segment: Path) -> int:
+def unfinished(segment):
     """Returns the number of games in a segment that stop before a terminal state."""
     count = 0
     with SegmentReader(segment) as reader:
@@ -58,7 +55,7 @@ def unfinished(segment: Path) -> int:
     return count
 
 
-def reports(out: Path) -> list[dict[str, object]]:
+def reports(out):
     """Returns the reports of the self-play turns, in order."""
     lines = [
         json.loads(line)
@@ -69,7 +66,7 @@ def reports(out: Path) -> list[dict[str, object]]:
 
 
 @pytest.mark.soak
-def test_games_are_resigned_once_it_is_seen_to_be_safe(tmp_path: Path) -> None:
+def test_games_are_resigned_once_it_is_seen_to_be_safe(tmp_path):
     out = tmp_path / "run"
     play(out, 2)
     counts = {
@@ -91,7 +88,7 @@ def test_games_are_resigned_once_it_is_seen_to_be_safe(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_nobody_resigns_where_it_was_wrong(tmp_path: Path) -> None:
+def test_nobody_resigns_where_it_was_wrong(tmp_path):
     play(tmp_path, 2, "agent.actor.resign_max_false_share=0.01")
     turns = reports(tmp_path)
     assert turns[1]["num_resignations_false"] > 1

@@ -1,14 +1,9 @@
 """Standalone role processes: order of start, ends by signals, and messages."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,13 +25,13 @@ from tests.integration.runs import run_command, start_command, wait_for
 ENDLESS = 1_000_000
 
 
-def command(name: str, run: RunDirectory, *extra: str) -> list[str]:
+def command(name, run, *extra):
     words = [sys.executable, "-m", "tengen", name, str(run.path), *extra]
     return [*words, "--threads", "1", "--json"]
 
 
 @pytest.fixture(scope="module")
-def first_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def first_model(tmp_path_factory):
     """A run that contains only its initial model, which is random."""
     run = make_run(tmp_path_factory.mktemp("roles") / "run")
     for name in ("learn", "export", "gate"):
@@ -47,15 +42,15 @@ def first_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(tmp_path: Path, first_model: Path) -> RunDirectory:
+def run(tmp_path, first_model):
     return RunDirectory(shutil.copytree(first_model, tmp_path / "run"))
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[..., RoleProcesses]]:
+def start():
     started = []
 
-    def make(run: RunDirectory, roles: tuple[str, ...]) -> RoleProcesses:
+    def make(run, roles):
         started.append(RoleProcesses(run, roles))
         return started[-1]
 
@@ -64,13 +59,13 @@ def start() -> Iterator[Callable[..., RoleProcesses]]:
         processes.close()
 
 
-def change(run: RunDirectory, **actor: Any) -> None:
+def change(run, **actor):
     content = run.read_run()
     content["config"]["agent"]["actor"] |= actor
     run.write_run(content)
 
 
-def turns(run: RunDirectory, role: str) -> list[dict[str, Any]]:
+def turns(run, role):
     paths = [
         run.events_path(f"{role}-command", number)
         for number in run.incarnations(f"{role}-command")
@@ -79,9 +74,7 @@ def turns(run: RunDirectory, role: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_a_run_that_roles_make_by_themselves(
-    tmp_path: Path, start: Callable[..., RoleProcesses]
-) -> None:
+def test_a_run_that_roles_make_by_themselves(tmp_path, start):
     """The roles start in reverse order, end by signals, and start again."""
     run = make_run(tmp_path / "run")
     assert run.models.numbers() == []
@@ -126,14 +119,14 @@ def test_a_run_that_roles_make_by_themselves(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_keeps_the_games_in_flight(run: RunDirectory, number: int) -> None:
+def test_a_signal_keeps_the_games_in_flight(run, number):
     # Enough concurrent games that some are in progress at any instant.
     change(run, games_per_generation=ENDLESS, num_slots=64)
     writer = run.experience / "selfplay-0"
     for num_begun in (1, 2):
         child = start_command(command("selfplay", run))
 
-        def has_played(num_begun: int = num_begun) -> bool:
+        def has_played(num_begun=num_begun):
             """Returns whether this process, in its own folder, has finished games."""
             journals = list(writer.glob("*/*.journal"))
             sizes = [path.stat().st_size for path in journals]
@@ -154,7 +147,7 @@ def test_a_signal_keeps_the_games_in_flight(run: RunDirectory, number: int) -> N
     assert turns(run, "selfplay")[1]["num_recovered"] > 0
 
 
-def test_so_many_games_in_whole_generations(run: RunDirectory) -> None:
+def test_so_many_games_in_whole_generations(run):
     change(run, games_per_generation=8, full_simulations=2)
     done = run_command(command("selfplay", run, "--games", "20"))
     assert done.returncode == 0, done.stderr
@@ -172,9 +165,7 @@ def test_so_many_games_in_whole_generations(run: RunDirectory) -> None:
 @pytest.mark.parametrize(
     ("role", "gate"), [("selfplay", None), ("gate", "accept_all"), ("gate", "match")]
 )
-def test_a_damaged_model_fails_its_role_and_stays(
-    run: RunDirectory, role: str, gate: str | None, name: str
-) -> None:
+def test_a_damaged_model_fails_its_role_and_stays(run, role, gate, name):
     folder = run.models if gate is None else run.candidates
     number = folder.latest()
     if number is None:
@@ -194,9 +185,7 @@ def test_a_damaged_model_fails_its_role_and_stays(
     assert folder.latest() == number
 
 
-def test_a_newer_model_is_gone_on_with(
-    run: RunDirectory, start: Callable[..., RoleProcesses]
-) -> None:
+def test_a_newer_model_is_gone_on_with(run, start):
     """The generation never ends, so only games in progress can use the new model."""
     change(run, games_per_generation=ENDLESS, full_simulations=50)
     processes = start(run, ("selfplay",))
@@ -209,9 +198,9 @@ def test_a_newer_model_is_gone_on_with(
     log = RunDirectory(run.path).incarnations("selfplay-command")[-1]
     events = run.events_path("selfplay-command", log)
 
-    def is_on_it() -> bool:
+    def is_on_it():
         return any(
-            event["kind"] == "state" and event["state"] == "goes on with model 1"
+            event["kind"] == "state" and event["state"] == "continues with model 1"
             for event in read_events(events)
         )
 

@@ -1,10 +1,7 @@
 """Runs of the real command with several self-play processes."""
 
-from __future__ import annotations
-
 import os
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -30,7 +27,7 @@ FAR = 10**8
 
 
 @pytest.mark.slow
-def test_games_of_two_are_each_counted_once(tmp_path: Path) -> None:
+def test_games_of_two_are_each_counted_once(tmp_path):
     out = tmp_path / "run"
     done = run_command(train_command(out, 100, "--launch", "local", settings=TWO))
     assert (done.returncode, done.stderr) == (0, "")
@@ -48,9 +45,7 @@ def test_games_of_two_are_each_counted_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_one_goes_on_with_what_two_began(
-    tmp_path: Path,
-) -> None:
+def test_one_goes_on_with_what_two_began(tmp_path):
     """One self-play role finishes the generations of both processes, without losses."""
     out = tmp_path / "run"
     run = RunDirectory(out)
@@ -59,7 +54,7 @@ def test_one_goes_on_with_what_two_began(
         train_command(out, FAR, "--launch", "local", settings=endless)
     )
 
-    def has_games(writer: int) -> bool:
+    def has_games(writer):
         journals = (run.experience / f"selfplay-{writer}").glob("*/*.journal")
         return any(path.stat().st_size > 2048 for path in journals)
 

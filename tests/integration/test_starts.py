@@ -1,7 +1,5 @@
 """A starting run reports each step before the step begins."""
 
-from __future__ import annotations
-
 import os
 import pty
 import select
@@ -19,7 +17,7 @@ pytest.importorskip("gymnasium")
 ENVIRONMENTS = Path(__file__).parents[1] / "environments.py"
 
 
-def phases(output: str) -> list[str]:
+def phases(output):
     told = [
         line.removeprefix("starting: ")
         for line in output.splitlines()
@@ -45,9 +43,7 @@ sys.exit(cli.main(["train", "connect4", "--set", "foo=1"]))
 """
 
 
-def test_a_game_is_said_to_start_before_torch_or_openvino_is_imported(
-    tmp_path: Path,
-) -> None:
+def test_a_game_is_said_to_start_before_torch_or_openvino_is_imported(tmp_path):
     done = subprocess.run(
         [sys.executable, "-P", "-c", BEFORE_IMPORTS],
         cwd=tmp_path,
@@ -59,7 +55,7 @@ def test_a_game_is_said_to_start_before_torch_or_openvino_is_imported(
     assert done.returncode == 2
 
 
-def test_a_pipe_is_told_what_the_start_does(tmp_path: Path) -> None:
+def test_a_pipe_is_told_what_the_start_does(tmp_path):
     settings = tuple(one for one in SMALL if "precision" not in one)
     command = train_command(tmp_path / "run", 24, settings=settings)
     done = run_command(command)
@@ -82,9 +78,7 @@ def test_a_pipe_is_told_what_the_start_does(tmp_path: Path) -> None:
     [pytest.param(False, marks=pytest.mark.soak), True],
     ids=["pipe", "terminal"],
 )
-def test_each_step_of_the_start_is_told_before_it_is_made(
-    tmp_path: Path, is_terminal: bool
-) -> None:
+def test_each_step_of_the_start_is_told_before_it_is_made(tmp_path, is_terminal):
     """The environment's constructor blocks until the test has read its message."""
     (tmp_path / "my_envs.py").write_text(ENVIRONMENTS.read_text())
     command = [sys.executable, "-P", "-m", "tengen", "train", "my_envs:Waiting"]
@@ -112,12 +106,12 @@ def test_each_step_of_the_start_is_told_before_it_is_made(
     read_until(ours, "making the environment")
     (tmp_path / "go-1").touch()
     (tmp_path / "go-2").touch()
-    assert read_until(ours, "watch its score")
+    assert read_until(ours, "measure its return")
     assert child.wait(300) == 0
     os.close(ours)
 
 
-def read_until(descriptor: int, text: str) -> str:
+def read_until(descriptor, text):
     """Reads until the output contains ``text``; returns the output."""
     found = ""
     while text not in found:

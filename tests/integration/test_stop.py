@@ -3,8 +3,6 @@
 The matches in these tests would take days, so only a stop can end them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -29,7 +27,7 @@ from tests.integration.runs import (
 ENDLESS = 1_000_000
 
 
-def end(child: subprocess.Popen[str], number: int) -> int:
+def end(child, number):
     """Sends a signal to the process group; returns the exit code."""
     os.killpg(child.pid, number)
     _, errors = child.communicate(timeout=900)
@@ -37,14 +35,14 @@ def end(child: subprocess.Popen[str], number: int) -> int:
     return child.returncode
 
 
-def role_command(name: str, out: Path, *extra: str) -> list[str]:
+def role_command(name, out, *extra):
     return [sys.executable, "-m", "tengen", name, str(out), "--json", *extra]
 
 
 @pytest.mark.parametrize(
     "number", [pytest.param(signal.SIGINT, marks=pytest.mark.soak), signal.SIGTERM]
 )
-def test_a_signal_in_the_closing_match(tmp_path: Path, number: int) -> None:
+def test_a_signal_in_the_closing_match(tmp_path, number):
     out = tmp_path / "run"
     settings = (*SMALL, f"agent.rating.final_games={ENDLESS}")
     child = start_command(train_command(out, 24, settings=settings))
@@ -63,7 +61,7 @@ def test_a_signal_in_the_closing_match(tmp_path: Path, number: int) -> None:
     assert len(sealed(out)) == 2
 
 
-def test_a_signal_in_the_gate_leaves_the_candidate(tmp_path: Path) -> None:
+def test_a_signal_in_the_gate_leaves_the_candidate(tmp_path):
     out = tmp_path / "run"
     gate = ("agent.gate.kind=match", f"agent.gate.num_games={ENDLESS}")
     child = start_command(train_command(out, 48, settings=(*SMALL, *gate)))
@@ -77,7 +75,7 @@ def test_a_signal_in_the_gate_leaves_the_candidate(tmp_path: Path) -> None:
     assert 1 in run.models.numbers() + run.rejected.numbers()
 
 
-def test_a_signal_in_a_rating_publishes_nothing(tmp_path: Path) -> None:
+def test_a_signal_in_a_rating_publishes_nothing(tmp_path):
     out = tmp_path / "run"
     rating = ("time_share=0.9", f"num_games={ENDLESS}", f"round_games={ENDLESS}")
     settings = (*SMALL, *(f"agent.rating.{setting}" for setting in rating))
@@ -87,9 +85,7 @@ def test_a_signal_in_a_rating_publishes_nothing(tmp_path: Path) -> None:
     assert not list(out.glob("eval/*"))
 
 
-def test_stop_ends_a_single_role_and_no_other_begins(
-    tmp_path: Path,
-) -> None:
+def test_stop_ends_a_single_role_and_no_other_begins(tmp_path):
     out = tmp_path / "run"
     done = run_command(train_command(out, 24))
     assert done.returncode == 0, done.stderr
@@ -110,11 +106,11 @@ def test_stop_ends_a_single_role_and_no_other_begins(
         done = run_command(role_command("selfplay", out, *more))
         assert done.returncode == 1
         assert done.stderr == (
-            f"tengen: run ({out}) was asked to stop; remove {out / 'STOP'} first\n"
+            f"tengen: run ({out}) has a stop request; remove {out / 'STOP'} first\n"
         )
 
 
-def test_a_second_interrupt_ends_a_run_that_hangs(tmp_path: Path) -> None:
+def test_a_second_interrupt_ends_a_run_that_hangs(tmp_path):
     """The environment hangs in a step, so the role can neither stop nor save."""
     environments = Path(__file__).parents[1] / "environments.py"
     (tmp_path / "my_envs.py").write_text(environments.read_text())
@@ -175,7 +171,7 @@ finally:
 """
 
 
-def test_a_second_interrupt_is_raised_in_a_program_that_trains(tmp_path: Path) -> None:
+def test_a_second_interrupt_is_raised_in_a_program_that_trains(tmp_path):
     """The program continues, and the process of the hanging role has ended."""
     environments = Path(__file__).parents[1] / "environments.py"
     (tmp_path / "my_envs.py").write_text(environments.read_text())

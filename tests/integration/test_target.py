@@ -1,13 +1,10 @@
 """Runs whose models play against a target, in order, after training has ended."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,13 +29,13 @@ TARGET = (
 )
 
 
-def command(out: Path, *extra: str) -> list[str]:
+def command(out, *extra):
     words = train_command(out, 0, settings=TARGET)
     place = words.index("--games")
     return [*words[:place], *words[place + 2 :], *extra]
 
 
-def records(out: Path) -> dict[str, dict[str, Any]]:
+def records(out):
     """Returns the published records of the target, without times."""
     return {
         path.name: {
@@ -52,7 +49,7 @@ def records(out: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_models_play_in_order_once_training_has_ended(tmp_path: Path) -> None:
+def test_models_play_in_order_once_training_has_ended(tmp_path):
     out = tmp_path / "run"
     # The low win rate lets a model pass; unit tests cover runs without a pass.
     done = run_command(command(out, "--set", "agent.target.win_rate=0.1"))
@@ -90,7 +87,7 @@ def test_models_play_in_order_once_training_has_ended(tmp_path: Path) -> None:
         ),
         (
             [*command(out)[3:], "--set", "agent.target.num_games=20"],
-            "agent.target.num_games (20) must be 16, by which models were played",
+            "agent.target.num_games (20) must be 16, as in the games played so far;",
         ),
     ):
         refused = run_command([*command(out)[:3], *words])
@@ -98,7 +95,7 @@ def test_models_play_in_order_once_training_has_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_look_before_the_end_makes_no_result(tmp_path: Path) -> None:
+def test_a_look_before_the_end_makes_no_result(tmp_path):
     out = tmp_path / "run"
     process = start_command(command(out))
     wait_for(lambda: (out / "models" / "000001").exists())
@@ -121,7 +118,7 @@ def test_a_look_before_the_end_makes_no_result(tmp_path: Path) -> None:
     assert records(out)["result.json"]["iterations"] == 3
 
 
-def test_a_program_that_a_file_names_is_not_started(tmp_path: Path) -> None:
+def test_a_program_that_a_file_names_is_not_started(tmp_path):
     out, mark = tmp_path / "run", tmp_path / "mark"
     asked = [sys.executable, "-m", "tengen", "train", "go/5", "--out", str(out)]
     asked += ["--recipe", "mlperf_minigo_small", "--games", "0"]
@@ -155,9 +152,7 @@ def test_a_program_that_a_file_names_is_not_started(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("launch", ["inline", "local"])
-def test_a_program_that_was_typed_plays_in_processes_of_the_run(
-    tmp_path: Path, launch: str
-) -> None:
+def test_a_program_that_was_typed_plays_in_processes_of_the_run(tmp_path, launch):
     out = tmp_path / "run"
     engine = Path(__file__).parents[1] / "oracle" / "slow_gtp.py"
     opponent = f"gtp:{sys.executable} {engine}"
@@ -194,8 +189,8 @@ def test_a_program_that_was_typed_plays_in_processes_of_the_run(
 
 @pytest.mark.soak
 def test_a_run_that_learns_from_another_meets_its_target_and_is_then_left_alone(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     base, out = tmp_path / "base", tmp_path / "run"
     done = run_command(train_command(base, 72))
     assert done.returncode == 0, done.stderr
@@ -217,7 +212,7 @@ def test_a_run_that_learns_from_another_meets_its_target_and_is_then_left_alone(
 
 
 @pytest.mark.slow
-def test_a_run_that_is_killed_comes_to_the_same(tmp_path: Path) -> None:
+def test_a_run_that_is_killed_comes_to_the_same(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     assert run_command(command(whole)).returncode == 0
     folder = killed / "eval" / "target"
@@ -243,7 +238,7 @@ def test_a_run_that_is_killed_comes_to_the_same(tmp_path: Path) -> None:
     assert told["restarts_at"] == later[: len(told["restarts_at"])]
 
 
-def test_a_target_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+def test_a_target_that_is_not_there_is_one_line(tmp_path):
     out = tmp_path / "run"
     words = command(out, "--set", "agent.target.opponent=nowhere")
     refused = run_command(words)

@@ -1,9 +1,6 @@
 """``tengen train`` and the roles reject invalid thread counts with one line."""
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -11,9 +8,7 @@ from tests.integration.runs import run_command, train_command
 
 
 @pytest.mark.parametrize("threads", ["0", "100000"])
-def test_what_no_machine_has_is_refused_before_anything_is_written(
-    tmp_path: Path, threads: str
-) -> None:
+def test_what_no_machine_has_is_refused_before_anything_is_written(tmp_path, threads):
     out = tmp_path / "run"
     done = run_command(train_command(out, 24, "--threads", threads))
     assert done.returncode == 2

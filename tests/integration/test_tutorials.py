@@ -60,7 +60,7 @@ REHEARSED = {"/shared/go9": "shared/go9", "go/9": "go/5"}
 class Place:
     """A folder, and a virtual environment with an installed copy of tengen."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder / "checkout"
         self.folder.mkdir()
         shutil.copy(ROOT / "constraints.txt", self.folder)
@@ -78,13 +78,13 @@ class Place:
         self.write_program("make", f'[ "$*" = setup ] && {{ {install}; }}')
         self.started: dict[Path, subprocess.Popen[bytes]] = {}
 
-    def write_program(self, name: str, command: str) -> None:
+    def write_program(self, name, command):
         path = self.bin / name
         path.write_text(f"#!/bin/sh\n{command}\n")
         path.chmod(0o755)
 
     @property
-    def environment(self) -> dict[str, str]:
+    def environment(self):
         return {
             "PATH": f"{self.bin}:/usr/bin:/bin",
             "HOME": str(self.folder),
@@ -92,7 +92,7 @@ class Place:
             "PIP_NO_INDEX": "1",
         }
 
-    def run(self, command: str) -> None:
+    def run(self, command):
         """Runs a shell command, which must succeed."""
         done = subprocess.run(
             ["bash", "-c", command],
@@ -105,7 +105,7 @@ class Place:
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
-    def start(self, command: str) -> None:
+    def start(self, command):
         """Starts a shell command in the background."""
         output = self.folder.parent / f"started-{len(self.started)}"
         with output.open("wb") as file:
@@ -117,7 +117,7 @@ class Place:
                 stderr=file,
             )
 
-    def end(self) -> None:
+    def end(self):
         """Kills the background commands; fails if one of them has failed."""
         failed = [output for output, one in self.started.items() if one.poll()]
         for process in self.started.values():
@@ -129,7 +129,7 @@ class Place:
         assert not told, "\n".join(told)
 
 
-def copy_installed(site: Path) -> None:
+def copy_installed(site):
     """Copies the installed tengen to ``site``, and adds the paths of dependencies."""
     installed = metadata.distribution(DISTRIBUTION)
     for file in installed.files or ():
@@ -142,13 +142,13 @@ def copy_installed(site: Path) -> None:
 
 
 @pytest.fixture
-def place(tmp_path: Path):
+def place(tmp_path):
     made = Place(tmp_path)
     yield made
     made.end()
 
 
-def shortened(command: str) -> str:
+def shortened(command):
     """Returns a command with a smaller budget and otherwise unchanged."""
     for old, new in REHEARSED.items():
         command = command.replace(old, new)
@@ -174,14 +174,14 @@ def shortened(command: str) -> str:
     return shlex.join(words)
 
 
-def file_of(prose: str) -> str | None:
+def file_of(prose):
     """Returns the file name in ``prose`` for the next code block, or None."""
     names = re.findall(r"`([\w/]+\.py)`", prose)
     return names[-1] if names else None
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_its_commands_run_as_they_are_printed(page: Path, place: Place) -> None:
+def test_its_commands_run_as_they_are_printed(page, place):
     if page.stem in NEEDED and importlib.util.find_spec(NEEDED[page.stem]) is None:
         pytest.skip(f"needs the package {NEEDED[page.stem]}")
     text, end = page.read_text(), 0
@@ -196,7 +196,7 @@ def test_its_commands_run_as_they_are_printed(page: Path, place: Place) -> None:
     assert num_run >= 2
 
 
-def take_python(place: Place, code: str, name: str | None) -> None:
+def take_python(place, code, name):
     """Writes a code block to the file ``name``, or runs the block if that is None."""
     if name is None:
         place.run(f"python -c {shlex.quote(code)}")
@@ -205,7 +205,7 @@ def take_python(place: Place, code: str, name: str | None) -> None:
     (place.folder / name).write_text(code)
 
 
-def run_lines(place: Place, lines: str) -> int:
+def run_lines(place, lines):
     """Runs the commands of a block; returns the number of commands."""
     num_run = 0
     for line in lines.splitlines():
@@ -223,7 +223,7 @@ def run_lines(place: Place, lines: str) -> int:
     return num_run
 
 
-def test_a_started_command_that_fails_is_told(tmp_path: Path) -> None:
+def test_a_started_command_that_fails_is_told(tmp_path):
     made = Place(tmp_path)
     made.start("bash -c 'echo why it failed; exit 3'")
     made.start("sleep 100000")
@@ -235,7 +235,7 @@ def test_a_started_command_that_fails_is_told(tmp_path: Path) -> None:
     assert all(process.poll() is not None for process in made.started.values())
 
 
-def test_the_copy_is_no_checkouts(place: Place) -> None:
+def test_the_copy_is_no_checkouts(place):
     code = """
         import os, sys
         from importlib import metadata

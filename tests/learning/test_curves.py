@@ -27,7 +27,7 @@ PACKAGES = {
 @pytest.mark.soak
 @pytest.mark.learning
 @pytest.mark.parametrize("name", ROWS)
-def test_it_reaches_its_target(name: str) -> None:
+def test_it_reaches_its_target(name):
     suite, slash, _ = ROWS[name].task.partition("/")
     package = PACKAGES[suite] if slash else "gymnasium"
     if importlib.util.find_spec(package) is None:

@@ -5,10 +5,7 @@ with a flipped sign of the value target or the score target, with exchanged owne
 without the policy loss (0.43 against playouts).
 """
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,7 +33,7 @@ SETTINGS = (
 )
 
 
-def forecast_errors(run: str, games: list[list[int]]) -> tuple[float, float]:
+def forecast_errors(run, games):
     """Returns the RMS errors of score and ownership, predicted half a game ahead."""
     score_errors, owner_errors = [], []
     with tengen.load(run) as player:
@@ -44,7 +41,6 @@ def forecast_errors(run: str, games: list[list[int]]) -> tuple[float, float]:
             end = _core.GoPosition(GAME, moves)
             seen = moves[: len(moves) // 2]
             forecast = player.forecast(seen)
-            assert forecast is not None
             sign = 1 if len(seen) % 2 == 0 else -1
             score_errors.append(forecast.score_to_play - sign * end.score())
             owner_errors.append(forecast.ownership_to_play - sign * end.area())
@@ -54,7 +50,7 @@ def forecast_errors(run: str, games: list[list[int]]) -> tuple[float, float]:
 
 @pytest.mark.soak
 @pytest.mark.learning
-def test_beats_its_first_self_and_foretells(tmp_path: Path) -> None:
+def test_beats_its_first_self_and_foretells(tmp_path):
     out = tmp_path / "run"
     command = [sys.executable, "-m", "tengen", "train", GAME, "--out", str(out)]
     command += ["--games", "512", "--threads", "1"]

@@ -5,10 +5,6 @@ player. With the same few simulations, the untrained network loses lines; a netw
 trained with a flipped sign of the value target lost 72.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from tictactoe_solver import optimal_moves
 
@@ -23,11 +19,11 @@ SETTINGS = (
 )
 
 
-def lost_lines(player: tengen.play.Player) -> int:
+def lost_lines(player):
     """Returns the number of lines that the agent loses against a perfect player."""
     lost = 0
     for agent in (0, 1):
-        stack: list[list[int]] = [[]]
+        stack = [[]]
         while stack:
             moves = stack.pop()
             state = tengen.games.make("tictactoe").new_state()
@@ -43,7 +39,7 @@ def lost_lines(player: tengen.play.Player) -> int:
 
 
 @pytest.mark.learning
-def test_never_loses_to_a_perfect_player(tmp_path: Path) -> None:
+def test_never_loses_to_a_perfect_player(tmp_path):
     out = tmp_path / "run"
     done = run_command(train_command(out, 2048, settings=SETTINGS))
     assert done.returncode == 0, done.stderr

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import subprocess
+import sys
 import zlib
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +27,11 @@ PLAIN = Signature(
 class HashRunner:
     """Answers each row by a hash of its planes: a fixed, senseless network."""
 
-    def __init__(self, salt: int, inputs: Any, outputs: Any) -> None:
+    def __init__(self, salt, inputs, outputs):
         self.salt = salt
         self.arrays = inputs["planes"], outputs["policy"], outputs["value"]
 
-    def run(self, num_rows: int) -> None:
+    def run(self, num_rows):
         planes, policy, value = self.arrays
         for row in range(num_rows):
             seed = zlib.crc32(planes[row].tobytes(), self.salt)
@@ -45,20 +47,18 @@ class HashBackend:
     batch_shape: Any = "dynamic"
     signature = PLAIN
 
-    def __init__(self, salt: int = 0) -> None:
+    def __init__(self, salt=0):
         self.salt = salt
 
-    def bind(self, inputs: Any, outputs: Any, state: Any = None) -> HashRunner:
+    def bind(self, inputs, outputs, state=None):
         return HashRunner(self.salt, inputs, outputs)
 
 
 @pytest.fixture
-def hash_player() -> Callable[..., ModelPlayer]:
+def hash_player():
     """Makes a model player of a game without a model."""
 
-    def make(
-        task: str, name: str = "hash", backend: Any = None, salt: int = 0
-    ) -> ModelPlayer:
+    def make(task, name="hash", backend=None, salt=0):
         backend = backend or HashBackend(salt)
         return ModelPlayer(name=name, task=task, backend=backend)
 
@@ -66,7 +66,88 @@ def hash_player() -> Callable[..., ModelPlayer]:
 
 
 @pytest.fixture
-def make_counting_env() -> Callable[..., Any]:
+def install_page(tmp_path, monkeypatch):
+    """Returns a function that adds the module of a page to a package, by its kind.
+
+    The page has one block, and names the module's file and that a test runs it.
+    """
+    installed = []
+
+    def install(page, package, family):
+        text = (Path(__file__).parents[2] / "docs" / "tutorials" / page).read_text()
+        (block,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+        folder = f"src/{package.__name__.replace('.', '/')}"
+        (kind,) = re.findall(rf"`{folder}/(\w+)\.py`\. A test runs it", text)
+        (tmp_path / f"{kind}.py").write_text(block)
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+        installed.append((family, kind, f"{package.__name__}.{kind}"))
+        return kind
+
+    yield install
+    for family, kind, module in installed:
+        family._kinds.pop(kind)
+        del sys.modules[module]
+
+
+@pytest.fixture
+def type_in(monkeypatch):
+    """Returns a function that replaces stdin with lines, or with a fake terminal."""
+
+    def put(text):
+        stdin = io.StringIO(text) if isinstance(text, str) else text
+        monkeypatch.setattr("sys.stdin", stdin)
+
+    return put
+
+
+@pytest.fixture
+def give_cores(monkeypatch):
+    """Returns a function that makes this process see so many cores."""
+
+    def give(number):
+        monkeypatch.setattr("tengen.run.machine.available_cores", lambda: number)
+
+    return give
+
+
+@pytest.fixture
+def give_gpus(monkeypatch):
+    """Returns a function that makes torch see so many GPUs, which are the CPU.
+
+    The function returns the list of the GPUs that are opened, by name. ``rates`` has
+    the rows a second for some batch sizes; other sizes exceed the GPU's memory.
+    """
+
+    def give(number, device=None, rates=None):
+        import torch
+
+        from tests.host_device import HostDevice
+
+        opened = []
+
+        def open_gpu(word):
+            opened.append(word)
+            return (device or HostDevice)()
+
+        def rate(self, num_rows, seconds):
+            if num_rows not in rates:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return rates[num_rows]
+
+        module = "tengen.inference.device_backend"
+        monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: number)
+        monkeypatch.setattr(f"{module}.CudaDevice", open_gpu)
+        # Forgets the batch sizes that fitted the devices of earlier tests.
+        monkeypatch.setattr(f"{module}._fitting_rows", {})
+        if rates is not None:
+            monkeypatch.setattr(f"{module}.DeviceBackend.rate", rate)
+        return opened
+
+    return give
+
+
+@pytest.fixture
+def make_counting_env():
     """Returns a function that makes a counting environment; skips without Gymnasium.
 
     Its observations say where they come from: [seeded tag, episode, step, action].
@@ -75,15 +156,15 @@ def make_counting_env() -> Callable[..., Any]:
     """
     gymnasium = pytest.importorskip("gymnasium")
 
-    class CountingEnv(gymnasium.Env):  # type: ignore[misc, name-defined]
-        def __init__(self, lengths: tuple[int, ...], first_action: int) -> None:
+    class CountingEnv(gymnasium.Env):
+        def __init__(self, lengths, first_action):
             self.observation_space = gymnasium.spaces.Box(-1e6, 1e6, (4,), np.float64)
             self.action_space = gymnasium.spaces.Discrete(3, start=first_action)
             self._lengths = lengths
             self._episode = -1
             self._is_over = True
 
-        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        def reset(self, *, seed=None, options=None):
             super().reset(seed=seed)
             if seed is not None:
                 self._episode = -1
@@ -93,7 +174,7 @@ def make_counting_env() -> Callable[..., Any]:
             self._is_over = False
             return self._observation(-1), {}
 
-        def step(self, action: Any) -> Any:
+        def step(self, action):
             assert not self._is_over, "stepped past the end of an episode"
             assert self.action_space.contains(action)
             self._step += 1
@@ -109,18 +190,16 @@ def make_counting_env() -> Callable[..., Any]:
                 {},
             )
 
-        def _observation(self, action: int) -> Any:
+        def _observation(self, action):
             return np.array([self._tag, self._episode, self._step, action], np.float64)
 
-    def make(lengths: tuple[int, ...] = (3, 2), first_action: int = 0) -> Any:
+    def make(lengths=(3, 2), first_action=0):
         return CountingEnv(lengths, first_action)
 
     return make
 
 
-def make_run(
-    path: Any, task: str, agent: str, net: Any, models: Any, **meta: Any
-) -> Any:
+def make_run(path, task, agent, net, models, **meta):
     """Makes a run of models (number, weights as tensors), exported by ``exporter``."""
     from tengen.models import ModelMeta, publish_model
     from tengen.run import RunDirectory
@@ -145,7 +224,7 @@ def make_run(
 
 
 @pytest.fixture(scope="session")
-def publish_run() -> Callable[..., Any]:
+def publish_run():
     """Makes a run of a game whose models are untrained."""
     import torch
 
@@ -153,21 +232,13 @@ def publish_run() -> Callable[..., Any]:
     from tengen.models import ModelExporter
     from tengen.nets import ResNetConfig, board_of
 
-    def make(
-        path: Any,
-        task: str,
-        numbers: Any = (0,),
-        *,
-        play: Any = None,
-        exports: bool = True,
-        **heads: bool,
-    ) -> Any:
+    def make(path, task, numbers=(0,), *, play=None, exports=True, **heads):
         net = ResNetConfig(num_blocks=2, num_channels=8, head_channels=4, **heads)
         signature = net.signature(board_of(games.make(task)).signature)
         # An export takes seconds; without one torch plays.
         exporter = ModelExporter() if exports else None
 
-        def weights(number: int) -> Any:
+        def weights(number):
             torch.manual_seed(number)
             return net.build(signature).state_dict()
 
@@ -179,7 +250,7 @@ def publish_run() -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
-def publish_agent() -> Callable[..., Any]:
+def publish_agent():
     """Makes a run of an environment whose models have random weights.
 
     What they do differs from one observation to the next, as that of new ones hardly
@@ -191,21 +262,13 @@ def publish_agent() -> Callable[..., Any]:
     from tengen.agents import Agent
     from tengen.nets import MlpConfig
 
-    def make(
-        path: Any,
-        task: str,
-        kind: str = "ppo",
-        numbers: Any = (0,),
-        *,
-        lstm_units: int = 0,
-        **settings: Any,
-    ) -> Any:
+    def make(path, task, kind="ppo", numbers=(0,), *, lstm_units=0, **settings):
         agent = Agent.of_kind(kind, "agent")(**settings)
         games.allow(task)
         net = MlpConfig(num_layers=1, num_units=16, lstm_units=lstm_units)
         signature = net.signature(agent.signature(task))
 
-        def weights(number: int) -> Any:
+        def weights(number):
             rng = torch.Generator().manual_seed(number)
             state = net.build(signature).state_dict()
             return {
@@ -221,7 +284,7 @@ def publish_agent() -> Callable[..., Any]:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk(tmp_path):
     """A disk of a few megabytes, which ``remount`` makes read-only."""
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -232,12 +295,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
-def remount(disk: Path) -> None:
+def remount(disk):
     """Makes a small disk read-only."""
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
 
 
-def fill(disk: Path) -> Path:
+def fill(disk):
     """Fills a small disk to the last byte; returns the file that does."""
     ballast = disk / "ballast"
     with open(ballast, "wb", buffering=0) as file:

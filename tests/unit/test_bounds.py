@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 
@@ -27,7 +27,7 @@ class Actor:
     most: float = bounded(-1.0, None, 0)
     sizes: tuple[int, ...] = bounded((8, 4), 1, 64)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         check_fields(self)
 
 
@@ -47,25 +47,25 @@ class Actor:
         ("kind", "learner", 'kind ("learner") is not known; known: actor'),
     ],
 )
-def test_what_is_out_of_range_is_refused(name: str, value: Any, line: str) -> None:
+def test_what_is_out_of_range_is_refused(name, value, line):
     with pytest.raises(UsageError) as caught:
         Actor(**{name: value})
     assert str(caught.value) == line
 
 
-def test_the_ends_of_a_range_are_in_it() -> None:
+def test_the_ends_of_a_range_are_in_it():
     Actor(num_envs=1, share=1.0, decay=0.0, limit=None, most=0.0, sizes=())
     Actor(num_envs=4096, limit=1, sizes=(1, 64))
 
 
-def test_defaults_and_settings_are_those_of_any_field() -> None:
+def test_defaults_and_settings_are_those_of_any_field():
     assert from_dict(Actor, {}) == Actor()
     assert override(Actor(), ["num_envs=8"]).num_envs == 8
     with refused(UsageError, "num_envs ("):
         override(Actor(), ["num_envs=true"])
 
 
-def test_ranges_for_people() -> None:
+def test_ranges_for_people():
     assert {name: str(told) for name, told in bounds(Actor).items()} == {
         "num_envs": "1 to 4096",
         "share": "in (0, 1]",
@@ -83,7 +83,7 @@ def test_a_subclass_with_another_default_keeps_the_range():
     class Base:
         size: int = bounded(1, 1, 4)
 
-        def __post_init__(self) -> None:
+        def __post_init__(self):
             check_fields(self)
 
     @dataclass(frozen=True, kw_only=True)
@@ -94,4 +94,4 @@ def test_a_subclass_with_another_default_keeps_the_range():
     with refused(UsageError, "size (5)"):
         Other(size=5)
     with refused(UsageError, "size (2.5)"):
-        Other(size=2.5)  # type: ignore[arg-type]
+        Other(size=2.5)

@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from tengen.agents import Agent
-from tengen.bounds import Bounds, bounds
+from tengen.bounds import bounds
 from tengen.config import (
     check,
     check_literals,
@@ -24,6 +24,8 @@ from tengen.models import ModelMeta
 from tengen.nets import NetConfig
 from tengen.overrides import override
 from tengen.roles import RunConfig
+from tengen.search import Level
+from tengen.store import Column, StoreConfig
 from tests.refusals import refused
 
 
@@ -36,7 +38,7 @@ class Puct:
     """Exploration, at least 0,
     over two lines."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         # A message is longer than a value that is shown.
         rule = "must not be negative; raise it, or leave it out for the default"
         check(self.c_init >= 0, "c_init", self.c_init, rule)
@@ -69,7 +71,7 @@ class Run:
     gate: Puct | None = None
 
 
-def line_of(cls, data) -> str:
+def line_of(cls, data):
     with pytest.raises(UsageError) as error:
         from_dict(cls, data)
     message = str(error.value)
@@ -201,7 +203,7 @@ def test_override_reaches_into_an_absent_config():
 @pytest.mark.parametrize(
     ("setting", "start"),
     [
-        ("search.num_simulations", "setting (search.num_simulations) must look like"),
+        ("search.num_simulations", "setting (search.num_simulations) must be path"),
         ("serach.num_simulations=3", "serach (3) is not a known key; did you mean"),
         ("search.num_simulation=3", "search.num_simulation (3) is not a known key"),
         (
@@ -246,14 +248,20 @@ KINDS = [
     for kind in family.kinds().values()
 ]
 EVERY_CONFIG = pytest.mark.parametrize(
-    "cls", configs_in(RunConfig, ModelMeta, *KINDS), ids=lambda cls: cls.__name__
+    "cls",
+    configs_in(RunConfig, ModelMeta, StoreConfig, Level, *KINDS),
+    ids=lambda cls: cls.__name__,
 )
 
 
 def build(cls, **values):
-    """Makes a config whose other fields, where they are required, are anything."""
+    """Makes a config whose other fields, where they are required, are anything.
+
+    A table checks its columns before its ranges.
+    """
+    given = {"columns": {"x": Column(dtype="int8")}}
     required = {
-        field.name: 3
+        field.name: given.get(field.name, 3)
         for field in dataclasses.fields(cls)
         if field.default is field.default_factory is dataclasses.MISSING
     }
@@ -268,7 +276,7 @@ def test_every_literal_is_checked_in_a_config_built_by_hand(cls):
                 build(cls, **{name: "nonsense"})
 
 
-def out_of_range(told: Bounds, is_whole: bool):
+def out_of_range(told, is_whole):
     """Yields the nearest numbers that a range does not have, and one that is none."""
     step = 1 if is_whole else 0.001
     if told.low is not None:

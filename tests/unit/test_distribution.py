@@ -4,8 +4,6 @@ An index of a folder stands for the public one. It has another project's ``tenge
 newer ``tengen-rl`` of somebody else's, and the packages that extras name.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -15,7 +13,6 @@ import tomllib
 import zipfile
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -31,7 +28,7 @@ WANTED = "package-of-nobody"
 
 
 @pytest.fixture
-def index(tmp_path: Path) -> Path:
+def index(tmp_path):
     """A folder of wheels."""
     folder = tmp_path / "index"
     folder.mkdir()
@@ -47,7 +44,7 @@ def index(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(params=["checkout", "wheel"])
-def origin(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
+def origin(request, tmp_path):
     """A folder of installed packages with tengen's record, and what it came from."""
     site = tmp_path / "site"
     about = site / "tengen_rl-0.1.0.dist-info"
@@ -58,7 +55,7 @@ def origin(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
     )
     (about / "INSTALLER").write_text("pip\n")
     (about / "RECORD").write_text("tengen_rl-0.1.0.dist-info/METADATA,,\n")
-    url: dict[str, Any] = {"url": (tmp_path / "a.whl").as_uri(), "archive_info": {}}
+    url = {"url": (tmp_path / "a.whl").as_uri(), "archive_info": {}}
     if request.param == "checkout":
         (tmp_path / "a checkout").mkdir()
         (tmp_path / "a checkout" / "constraints.txt").write_text(f"{WANTED}==1.0\n")
@@ -67,9 +64,7 @@ def origin(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
     return site, request.param
 
 
-def test_an_extra_is_added_to_the_tengen_that_is_here(
-    index: Path, origin: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_extra_is_added_to_the_tengen_that_is_here(index, origin, monkeypatch):
     site, kind = origin
     monkeypatch.syspath_prepend(str(site))
     line = pip_install_extra("ray")
@@ -78,7 +73,7 @@ def test_an_extra_is_added_to_the_tengen_that_is_here(
     assert [one["metadata"]["name"] for one in report["install"]] == [WANTED]
 
 
-def dry_run(line: str, index: Path, site: Path) -> Any:
+def dry_run(line, index, site):
     """Runs a printed line as a shell does, but that pip installs nothing."""
     out = index / "report.json"
     line += f" --dry-run --no-index --find-links {index} --report {out}"
@@ -93,9 +88,7 @@ def dry_run(line: str, index: Path, site: Path) -> Any:
     return json.loads(out.read_text())
 
 
-def test_the_line_calls_this_environments_own_pip(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_line_calls_this_environments_own_pip(monkeypatch, tmp_path):
     monkeypatch.setattr(distribution, "checkout", lambda: None)
     program = tmp_path / "my env" / "bin" / "python"
     program.parent.mkdir(parents=True)
@@ -111,13 +104,13 @@ def test_the_line_calls_this_environments_own_pip(
     assert pip_install("a") == "pip install a"
 
 
-def test_pip_knows_tengen_by_a_name_of_its_own() -> None:
+def test_pip_knows_tengen_by_a_name_of_its_own():
     assert metadata.metadata(DISTRIBUTION)["Name"] == PROJECT["name"] == DISTRIBUTION
     scripts = metadata.entry_points(group="console_scripts", name="tengen")
     assert "tengen.cli:main" in [script.value for script in scripts]
 
 
-def test_every_line_for_pip_is_made_in_one_place() -> None:
+def test_every_line_for_pip_is_made_in_one_place():
     wrong = [
         f"{path.relative_to(ROOT)}: {line.strip()}"
         for path in sorted((ROOT / "src").rglob("*.py"))
@@ -128,7 +121,7 @@ def test_every_line_for_pip_is_made_in_one_place() -> None:
     assert wrong == []
 
 
-def test_no_page_names_the_project_that_has_the_name_on_the_index() -> None:
+def test_no_page_names_the_project_that_has_the_name_on_the_index():
     folders = ("docs", "examples", "benchmarks", "deploy", "scripts")
     pages = [path for name in folders for path in (ROOT / name).rglob("*.*")]
     wrong, num_named = [], 0
@@ -144,5 +137,5 @@ def test_no_page_names_the_project_that_has_the_name_on_the_index() -> None:
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_every_extra_that_is_offered_is_one(extra: str) -> None:
+def test_every_extra_that_is_offered_is_one(extra):
     assert [Requirement(one) for one in PROJECT["optional-dependencies"][extra]]

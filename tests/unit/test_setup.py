@@ -1,13 +1,10 @@
 """What make setup and make test install, and when; a script stands for pip."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
@@ -32,7 +29,7 @@ CPU_INDEX = "--index-url https://download.pytorch.org/whl/cpu"
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def checkout(tmp_path):
     """A checkout with an environment whose Python is the stand-in."""
     (tmp_path / "scripts").mkdir()
     for name in SCRIPTS:
@@ -45,7 +42,7 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def install(checkout: Path, *words: str, **environment: str) -> list[str]:
+def install(checkout, *words, **environment):
     """Runs install.py and returns what pip was asked for."""
     env = {**os.environ, "CONFIG": "", **environment}
     env = {name: text for name, text in env.items() if not name.startswith("PIP_")}
@@ -58,7 +55,7 @@ def install(checkout: Path, *words: str, **environment: str) -> list[str]:
     return [line for line in lines if " install " in line]
 
 
-def test_training_gets_no_packages_of_the_tests(checkout: Path) -> None:
+def test_training_gets_no_packages_of_the_tests(checkout):
     (*_, line) = install(checkout)
     assert line.endswith("install --no-compile -c constraints.txt .[envs,serve]")
     assert {path.name for path in (checkout / ".venv").iterdir()} == {
@@ -76,9 +73,9 @@ TEST_PACKAGES = {
 }
 
 
-def closure(name: str, extras: set[str]) -> set[str]:
+def closure(name, extras):
     """Returns the packages that a package needs, of those that are installed here."""
-    found: set[str] = set()
+    found = set()
     waiting = [(name, frozenset(extras))]
     seen = set()
     while waiting:
@@ -99,7 +96,7 @@ def closure(name: str, extras: set[str]) -> set[str]:
     return found
 
 
-def test_the_packages_of_the_tests_build_nothing_again(checkout: Path) -> None:
+def test_the_packages_of_the_tests_build_nothing_again(checkout):
     (line,) = install(checkout, "test")
     assert line.endswith("install --no-compile -c constraints.txt tengen-rl[test]")
     assert (checkout / ".venv" / "test-packages").exists()
@@ -108,9 +105,7 @@ def test_the_packages_of_the_tests_build_nothing_again(checkout: Path) -> None:
 
 @without_gpu
 @pytest.mark.parametrize("code", ["0", "1"])
-def test_without_a_gpu_torch_alone_comes_from_the_index_of_cpu_builds(
-    checkout: Path, code: str
-) -> None:
+def test_without_a_gpu_torch_alone_comes_from_the_index_of_cpu_builds(checkout, code):
     """Or from pip's own, where that index is not reached."""
     torch, rest = install(checkout, INDEX_CODE=code)
     assert CPU_INDEX in torch
@@ -131,16 +126,12 @@ def test_without_a_gpu_torch_alone_comes_from_the_index_of_cpu_builds(
         {"TORCH": "default"},
     ],
 )
-def test_pips_own_index_is_the_only_one(
-    checkout: Path, environment: dict[str, str]
-) -> None:
+def test_pips_own_index_is_the_only_one(checkout, environment):
     (line,) = install(checkout, **environment)
     assert "index-url" not in line
 
 
-def test_a_machine_with_a_gpu_gets_the_torch_of_pips_own_index(
-    checkout: Path, tmp_path: Path
-) -> None:
+def test_a_machine_with_a_gpu_gets_the_torch_of_pips_own_index(checkout, tmp_path):
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "nvidia-smi").write_text("#!/bin/sh\n")
@@ -150,7 +141,7 @@ def test_a_machine_with_a_gpu_gets_the_torch_of_pips_own_index(
 
 
 @without_gpu
-def test_a_torch_of_the_pinned_version_is_left_alone(checkout: Path) -> None:
+def test_a_torch_of_the_pinned_version_is_left_alone(checkout):
     text = (ROOT / "constraints.txt").read_text()
     (pin,) = re.findall(r"^torch==(.*)", text, re.M)
     site = checkout / ".venv" / "lib" / "python3.11" / "site-packages"
@@ -160,28 +151,28 @@ def test_a_torch_of_the_pinned_version_is_left_alone(checkout: Path) -> None:
     assert len(install(checkout)) == 2
 
 
-def test_a_tengen_of_the_old_name_goes(checkout: Path) -> None:
+def test_a_tengen_of_the_old_name_goes(checkout):
     site = checkout / ".venv" / "lib" / "python3.11" / "site-packages"
     (site / "tengen-0.1.0.dist-info").mkdir(parents=True)
     first, *_ = (line for line in install_calls(checkout) if " config " not in line)
     assert first.endswith("uninstall --yes tengen")
 
 
-def install_calls(checkout: Path) -> list[str]:
+def install_calls(checkout):
     command = [sys.executable, "scripts/install.py"]
     env = {**os.environ, "CONFIG": "", "TORCH": "default"}
     subprocess.run(command, cwd=checkout, env=env, check=True, capture_output=True)
     return (checkout / "calls").read_text().splitlines()
 
 
-def test_no_pin_names_a_package_of_cuda() -> None:
+def test_no_pin_names_a_package_of_cuda():
     """An ordinary laptop's pip would else be held to gigabytes of them."""
     text = (ROOT / "constraints.txt").read_text()
     assert re.findall(r"^(?:nvidia|cuda|triton).*", text, re.M) == []
 
 
 @pytest.fixture
-def made(checkout: Path) -> Callable[[str], list[str]]:
+def made(checkout):
     """Runs a target of make and returns what it had the two scripts do."""
     if shutil.which("make") is None:
         pytest.skip("make is not installed")
@@ -204,7 +195,7 @@ def made(checkout: Path) -> Callable[[str], list[str]]:
     tengen.write_text("#!/bin/sh\n")
     tengen.chmod(0o755)
 
-    def run(target: str) -> list[str]:
+    def run(target):
         calls = checkout / "calls"
         calls.write_text("")
         command = ["make", "-C", str(checkout), f"PYTHON={sys.executable}", target]
@@ -215,9 +206,7 @@ def made(checkout: Path) -> Callable[[str], list[str]]:
     return run
 
 
-def test_each_part_is_installed_once_and_again_when_it_changed(
-    checkout: Path, made: Callable[[str], list[str]]
-) -> None:
+def test_each_part_is_installed_once_and_again_when_it_changed(checkout, made):
     assert made("train") == ["tengen"]
     assert made("train") == []
     assert made("test") == ["test"]
@@ -231,7 +220,7 @@ def test_each_part_is_installed_once_and_again_when_it_changed(
     assert made("test") == made("train") == []
 
 
-def outdate(checkout: Path, name: str) -> None:
+def outdate(checkout, name):
     """Makes the two stamps older than a file, and no older than all others."""
     for path in checkout.rglob("*"):
         os.utime(path, (1e9, 1e9))
@@ -241,9 +230,7 @@ def outdate(checkout: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["lint", "docs", "native-tests", "fuzz", "format"])
-def test_what_needs_the_packages_of_the_tests_gets_them(
-    target: str, made: Callable[[str], list[str]], checkout: Path
-) -> None:
+def test_what_needs_the_packages_of_the_tests_gets_them(target, made, checkout):
     done = subprocess.run(
         ["make", "-n", "-C", str(checkout), target], capture_output=True, text=True
     )

@@ -6,8 +6,8 @@
     python benchmarks/store/store_peers table rows.jsonl
 
 ``setup`` creates a virtual environment per peer, separate from tengen's. ``run``
-measures sampling and inserting, ``learn`` the steps of a learner fed by a store. Each
-store has its own process; the stores run in turn, several times. ``table`` prints the
+measures sampling and inserting, ``learn`` the steps of a learner that samples from a
+store. Each store has its own process, and the stores take turns. ``table`` prints the
 medians. Results count the CPU-seconds of the client and of all processes of the store.
 """
 

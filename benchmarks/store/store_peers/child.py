@@ -16,7 +16,7 @@ from measure import measure
 from peer import Drawn, Peer
 from workloads import WORKLOADS, Workload
 
-# Fills the table beyond its capacity, so that removal starts and its memory is in use.
+# Fraction of the capacity to insert first: above 1, so that removal has started.
 _FILL = 1.25
 _BLOCK_BYTES = 8 << 20
 

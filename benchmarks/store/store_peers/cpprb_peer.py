@@ -1,6 +1,6 @@
 """cpprb: its prioritized buffer in one process, and its multiprocess variant.
 
-Used as its manual advises: one ``add`` per block, and one ``sample`` and one
+As cpprb's manual advises, there is one ``add`` per block, and one ``sample`` and one
 ``update_priorities`` per batch. `Shared` stores data and trees in shared memory, and
 the learner samples in its own process. Each batch is a new array.
 """

@@ -1,8 +1,8 @@
 """DI-engine: its buffer, with its middleware for priorities, in one process.
 
-A batch is a list of items, which is stacked into arrays like the framework's own
-collate function does. DI-engine's actors send batches to the buffer's process through a
-message queue, which is omitted here and would only add to the cost.
+A batch is a list of items, which is stacked into arrays as in the framework's own
+collate function. DI-engine's actors send batches to the buffer's process through a
+message queue, whose additional cost is not measured here.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""A DQN learner on the CPU, fed by one store: its steps, and its waits for data.
+"""Measures a DQN learner on the CPU that samples from one store: its speed and waits.
 
 The network of Mnih et al. 2015 on stacks of four frames of 84 x 84, batches of 32, the
 double-Q loss of n-step returns with importance weights, and TD errors sent back as
 priorities. The learner is the same for every store: it uses a `Peer`, and one thread of
 torch, which leaves a core to the store's process. ``--accelerator-ms`` sleeps instead
-of learning, like a learner whose network runs on another device, and so measures a
-store's throughput for a fast learner. Prints one line of JSON.
+of learning, to simulate a learner on another device, and measures the store's
+throughput for a fast learner. Prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def learn(peer: Peer, learner_step: Step, num_steps: int) -> dict[str, Any]:
-    """Runs learner steps, and returns how their time was spent."""
+    """Runs learner steps; returns their total time and the time spent on the store."""
     draw_s = update_s = 0.0
     for step in range(_WARM_STEPS + num_steps):
         if step == _WARM_STEPS:

@@ -53,8 +53,8 @@ def measure(
     Args:
         step: The step to measure.
         num_items: Items that one step processes.
-        cpu_seconds: Length of the measurement, after half as long a warm-up; CPU time,
-            because other users of the machine distort wall-clock time.
+        cpu_seconds: Length of the measurement, after half as long a warm-up; not
+            wall-clock time, which other users of the machine distort.
         finish: Waits until all steps have taken effect; included in the measurement.
     """
     _repeat(step, cpu_seconds / 2)

@@ -1,4 +1,4 @@
-"""The interface that a store implements for the measurement."""
+"""``Peer``, the interface through which every store is measured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Columns = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Table:
-    """The contents of a store.
+    """The items, capacity and sampling of a store's table.
 
     Attributes:
         columns: The dtype and shape of each array of an item.

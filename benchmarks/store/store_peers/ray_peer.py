@@ -2,8 +2,8 @@
 
 Ray has no sampler. `Objects` puts each item into the object store; the learner samples
 references with cpprb's trees, and stacks the items. `ReplayActor` is the usual pattern:
-one actor holds the buffer (here cpprb's, in C++) and returns complete batches, which
-come back through the object store without another copy; a few calls are kept in flight.
+one actor has the buffer (here cpprb's, in C++) and returns complete batches through the
+object store without another copy; a few calls are kept in flight.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ADDS_IN_FLIGHT = 64
 
 
 class Objects:
-    """One Ray object per item; the learner samples."""
+    """One Ray object per item; the learner samples the references."""
 
     def __init__(self, table: Table) -> None:
         _start(table)

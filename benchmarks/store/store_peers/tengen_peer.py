@@ -84,7 +84,7 @@ def _config(table: Table, directory: str | None = None) -> StoreConfig:
         else Selector(),
         max_items=table.num_items,
     )
-    # A quarter more, for unfinished chunks and batches on loan.
+    # A quarter more than the table, for unfinished chunks and batches on loan.
     memory_bytes = table.num_bytes * 5 // 4 + (64 << 20)
     return StoreConfig.of([one], memory_bytes=memory_bytes, directory=directory)
 

@@ -41,8 +41,7 @@ class Workload:
     def items(self, count: int) -> NDArray[np.uint8]:
         """Returns ``[count, item_bytes] uint8`` of noise, the same for every store.
 
-        Noise does not compress, so a store that always compresses gains nothing, and
-        loses only the time of the attempt.
+        Noise is incompressible: a store that always compresses only loses time.
         """
         rng = np.random.default_rng(0)
         return rng.integers(0, 256, (count, self.item_bytes), np.uint8)

@@ -122,7 +122,7 @@ void ExternalGame::resolve(std::span<const Move> moves) const {
   for (const Move& move : moves) {
     if (move.state.position->id == PositionIds::kNone) {
       throw Error("action (" + std::to_string(move.action) +
-                  ") needs a position that moves led to; begin with initial_state()");
+                  ") needs a position reached by moves; start with initial_state()");
     }
     // Wraps the ID in its position now, so that the ID is freed if the source throws.
     made.push_back(std::make_shared<ExternalPosition>(ids_, ids_->take()));

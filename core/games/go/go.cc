@@ -36,7 +36,7 @@ GoState Go::initial_state(const std::string& variant) const {
   }
   if (rules.planes != rules_.planes) {
     throw Error("variant (" + variant + ") must have the planes of " + name() +
-                "; end its name as that one ends");
+                "; end its name in the same way");
   }
   return initial_state(rules);
 }

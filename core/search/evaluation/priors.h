@@ -32,7 +32,7 @@ class Priors {
     }
     simd::kernels().softmax(prior_.data(), n, prior_.data());
     if (!std::isfinite(value_to_play) || !std::isfinite(prior_[0])) {
-      throw Error("evaluation (not finite) must be numbers; the model is broken");
+      throw Error("evaluation (not finite) must be finite; use another model");
     }
     return n;
   }

@@ -126,10 +126,10 @@ class ScoreUtility {
 // side to play. Throws Error if it is null or not finite.
 inline void put_score(NodeScore& node, float win_loss, const float* score) {
   if (score == nullptr) {
-    throw Error("evaluation (no score) must have one; use a network that estimates it");
+    throw Error("evaluation (no score) must have a score; use a network that predicts it");
   }
   if (!std::isfinite(score[0]) || !std::isfinite(score[1])) {
-    throw Error("evaluation (not finite) must be numbers; the model is broken");
+    throw Error("evaluation (not finite) must be finite; use another model");
   }
   node.win_loss_to_play = win_loss;
   node.score_to_play = score[0];

@@ -92,7 +92,7 @@ class MinigoSearch {
   bool advance() {
     if (tree_.root() == Arena::kNull || is_waiting()) {
       throw Error(std::string("search.advance (") + (is_waiting() ? "leaves wait" : "no search") +
-                  ") must follow begin() or accept(); call that first");
+                  ") must follow begin() or accept(); call one of them first");
     }
     while (root_node().visits < wanted_visits_) {
       gather();

@@ -85,7 +85,7 @@ class Search {
   void extend(int num_simulations) {
     if (tree_.root() == Arena::kNull || settings_.policy == RootPolicy::kGumbel) {
       throw Error("search.extend (" + std::to_string(num_simulations) +
-                  ") must follow begin() of a search by puct; begin one");
+                  ") must follow begin() of a puct search; begin one");
     }
     check_num_simulations(num_simulations);
     budget_ += num_simulations - request_.num_simulations;
@@ -99,7 +99,7 @@ class Search {
   bool advance() {
     if (tree_.root() == Arena::kNull || waiting_) {
       throw Error(std::string("search.advance (") + (waiting_ ? "a leaf waits" : "no search") +
-                  ") must follow begin() or accept(); call that first");
+                  ") must follow begin() or accept(); call one of them first");
     }
     if (root_node().num_legal == 0 || asks_priors_) {
       path_.clear();

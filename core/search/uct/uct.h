@@ -29,7 +29,7 @@ class Uct {
   int choose(const State& root, Rng rng) {
     if (game_.outcome(root) != Outcome::kOngoing) {
       throw Error("root (after " + std::to_string(game_.ply(root)) +
-                  " plies) must not be finished; ask for a move before the end");
+                  " plies) must not be finished; request moves before the end");
     }
     nodes_.clear();
     nodes_.push_back({});

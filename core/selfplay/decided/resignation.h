@@ -4,38 +4,27 @@
 // Zero), Methods, "Self-play": a share of the games is played to completion.
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "games/game.h"
+#include "records/game_rows.h"
 #include "selfplay/decided/decided.h"
 #include "selfplay/ply_note.h"
 #include "selfplay/settings.h"
 
 namespace tengen {
 
-// The columns of a sealed segment that check_resignation() reads; GameColumns documents them.
-struct PlayedGames {
-  std::span<const uint8_t> outcome;
-  std::span<const uint8_t> num_variant_bytes;
-  std::span<const uint8_t> variant;
-  std::span<const uint16_t> num_opening_plies;
-  std::span<const uint16_t> num_plies;
-  std::span<const uint16_t> opening;
-  std::span<const uint16_t> action;
-  std::span<const float> root_value;
-};
-
 struct ResignationCheck {
   uint32_t num_checked = 0;  // completed games in which a player would have resigned
   uint32_t num_false = 0;    // number of checked games that this player did not lose
 };
 
-// Checks `games`, which must be undamaged games of `game`.
+// Checks `games`, which must be undamaged games of `game`. Reads the columns of outcomes, variants,
+// moves and root values.
 template <Game G>
 ResignationCheck check_resignation(const G& game, const SelfplaySettings& settings,
-                                   const PlayedGames& games) {
+                                   const SegmentView& games) {
   ResignationCheck check;
   std::vector<PlyNote> notes;
   size_t variant = 0;

@@ -97,7 +97,7 @@ class Match final : public MatchRunner {
     Slot& slot = slot_of_turn(index);
     if (!game_.is_legal(slot.state, action)) {
       throw Error("action (" + std::to_string(action) + ") must be legal in game " +
-                  std::to_string(index) + "; play another");
+                  std::to_string(index) + "; choose another");
     }
     play(slot, action);
   }

@@ -139,8 +139,7 @@ std::unique_ptr<MatchSeat<G>> make_seat(const G& game, const MatchSettings& sett
         game, who, num_slots, std::move(run_all), num_slots, who.search.minigo_virtual_losses,
         settings.cache_bytes);
   }
-  throw Error(
-      "search.policy (minigo) must be puct or gumbel for a game that Python plays; choose one");
+  throw Error("search.policy (minigo) must be puct or gumbel for a game in Python; choose one");
 }
 
 }  // namespace tengen

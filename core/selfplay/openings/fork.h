@@ -10,11 +10,10 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <span>
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "base/rng.h"
 #include "games/game.h"
 #include "selfplay/settings.h"
@@ -58,14 +57,7 @@ inline std::optional<Fork> draw_fork(const SelfplaySettings& settings,
 template <Game G>
 typename G::State position_of(const G& game, const ForkSource& source, size_t num_plies) {
   typename G::State state = initial_state_of(game, source.variant);
-  for (size_t i = 0; i < num_plies; ++i) {
-    if (game.outcome(state) != Outcome::kOngoing || !game.is_legal(state, source.moves[i])) {
-      throw Error("fork source (move " + std::to_string(source.moves[i]) + " at ply " +
-                  std::to_string(i) + ") must be legal in " + std::string(game.name()) +
-                  "; give games of this game");
-    }
-    game.apply(state, source.moves[i]);
-  }
+  play_moves(game, state, std::span(source.moves).first(num_plies), "fork source");
   return state;
 }
 

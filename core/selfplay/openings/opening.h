@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "base/error.h"
@@ -36,14 +35,9 @@ void play_opening(const G& game, typename G::State& state, uint32_t num_plies, R
 template <Game G>
 void play_book_opening(const G& game, typename G::State& state,
                        const std::vector<uint16_t>& moves) {
-  for (size_t i = 0; i <= moves.size(); ++i) {
-    const bool is_over = game.outcome(state) != Outcome::kOngoing;
-    if (is_over || (i < moves.size() && !game.is_legal(state, moves[i]))) {
-      throw Error("opening (ply " + std::to_string(i) + ") must be legal in " +
-                  std::string(game.name()) + " and go on; give a book of this game");
-    }
-    if (i < moves.size()) game.apply(state, moves[i]);
-  }
+  play_moves(game, state, moves, "opening");
+  check(game.outcome(state) == Outcome::kOngoing, "opening", moves.size(),
+        "must not end the game; shorten it");
 }
 
 // Samples the number of policy plies from an exponential distribution with this mean, rounded down.

@@ -43,7 +43,7 @@ class GameQueue {
     for (const std::string& bytes : generation.unfinished) {
       UnfinishedGame game = decode_unfinished_game(bytes);
       check(game.record.generation == generation.generation, "unfinished game",
-            game.record.game_index, "must be of the generation; leave it out");
+            game.record.game_index, "must be from this generation; leave it out");
       const uint32_t index = game.record.game_index;
       if (index >= generation.num_games || finished_[index]) continue;
       // Stores the state, which unfinished() returns until a worker continues the game.

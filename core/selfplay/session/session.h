@@ -1,5 +1,5 @@
 #pragma once
-// A search of one game under external control by one thread, through a port with one row.
+// A search of one game under external control.
 
 #include <algorithm>
 #include <memory>
@@ -20,16 +20,10 @@ template <Game G>
 typename G::State position_after(const G& game, const std::string& variant,
                                  const std::vector<int>& moves) {
   typename G::State state = initial_state_of(game, variant);
-  for (size_t i = 0; i < moves.size(); ++i) {
-    if (game.outcome(state) != Outcome::kOngoing || !game.is_legal(state, moves[i])) {
-      throw Error("moves[" + std::to_string(i) + "] (" + std::to_string(moves[i]) +
-                  ") must be legal in its position; check the moves before it");
-    }
-    game.apply(state, moves[i]);
-  }
+  play_moves(game, state, moves);
   if (game.outcome(state) != Outcome::kOngoing) {
     throw Error("moves (" + std::to_string(moves.size()) +
-                " of them) must lead to a position that is not over; leave out the last");
+                " of them) must not finish the game; leave the last one out");
   }
   return state;
 }
@@ -46,22 +40,32 @@ struct SearchedLine {
   }
 };
 
-class SearchSession : public Port {
+// A search driven by one thread or several, each with its own port. Each thread drives its port
+// until the port's next() returns 0. Call the other methods only while no thread drives a port.
+class SearchSession {
  public:
+  virtual ~SearchSession() = default;
   // Starts a search of the position after `moves`. Throws Error like position_after(). Then drive
-  // the port until next() returns 0, and read result(). With `keeps_tree`, reuses the subtree of
-  // the last completed search if `moves` continue its moves; its visits count towards the request.
+  // the ports, and read result(). With `keeps_tree`, reuses the subtree of the last completed
+  // search if `moves` continue its moves; its visits count towards the request.
   virtual void begin(const std::vector<int>& moves, const SearchRequest& request,
                      const std::string& variant, bool keeps_tree = false) = 0;
   // Continues the completed search up to `num_simulations` in total; see Search::extend().
   virtual void extend(int num_simulations) = 0;
+  // With several threads, next() may block until another port's done() is called.
+  virtual Port& port(int index) = 0;
+  // Ends a search by several threads soon with the current results; every next() returns. Any
+  // thread may call this.
+  virtual void stop() {}
+  // Returns the result of the completed search. Throws Error if there is no result yet.
   virtual const SearchResult& result() = 0;
   // Returns the principal variation of the completed search; see search/tree/variation.h.
   virtual std::vector<int> variation(int action, size_t max_length) const = 0;
 };
 
+// A search by one thread, through a port with one row.
 template <Game G>
-class GameSession final : public SearchSession {
+class GameSession final : public SearchSession, public Port {
  public:
   GameSession(const G& game, const SearchSettings& settings, size_t cache_bytes)
       : game_(game),
@@ -82,6 +86,7 @@ class GameSession final : public SearchSession {
   }
 
   void extend(int num_simulations) override { search_.extend(num_simulations); }
+  Port& port(int) override { return *this; }
 
   int next() override {
     return leaves_.fill([&] {

@@ -79,7 +79,7 @@ uint32_t num_visits(const SearchResult& result) {
 // Runs the search. Returns the number of evaluated positions.
 int count_rows(SearchSession& session) {
   int count = 0;
-  drive(session, [&](BatchBuffers& buffers, int row) {
+  drive(session.port(0), [&](BatchBuffers& buffers, int row) {
     ++count;
     evaluate_row(buffers, row);
   });

@@ -12,28 +12,9 @@
 
 namespace tengen {
 
-// A search by several threads. Each thread drives one port until the port's next() returns 0. Call
-// begin() and result() only while no thread drives a port.
-class SharedSession {
- public:
-  virtual ~SharedSession() = default;
-  // Starts a search of the position after `moves`, like SearchSession::begin().
-  virtual void begin(const std::vector<int>& moves, const SearchRequest& request,
-                     const std::string& variant, bool keeps_tree = false) = 0;
-  // Like SearchSession::extend(); call after the next() of every port has returned 0.
-  virtual void extend(int num_simulations) = 0;
-  // next() may block until another port's done() is called.
-  virtual Port& port(int index) = 0;
-  // Ends the search soon with the current results; every next() returns. Any thread may call this.
-  virtual void stop() = 0;
-  // Returns the result of the completed search. Throws Error if there is no result yet.
-  virtual const SearchResult& result() = 0;
-  // Like SearchSession::variation().
-  virtual std::vector<int> variation(int action, size_t max_length) const = 0;
-};
-
+// A search by several threads in one tree.
 template <Game G>
-class SharedGameSession final : public SharedSession {
+class SharedGameSession final : public SearchSession {
  public:
   // Every port has `batch_rows` rows.
   SharedGameSession(const G& game, const SearchSettings& settings, int num_threads, int batch_rows,

@@ -13,7 +13,7 @@ using namespace tengen;
 
 namespace {
 
-void drive_all(SharedSession& session, int num_threads) {
+void drive_all(SearchSession& session, int num_threads) {
   std::vector<std::thread> threads;
   for (int i = 0; i < num_threads; ++i) {
     threads.emplace_back([&, i] { drive(session.port(i)); });

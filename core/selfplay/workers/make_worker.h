@@ -21,8 +21,7 @@ std::unique_ptr<SelfplayPort> make_selfplay_worker(const G& game, const Selfplay
   if constexpr (!ExternallyPlayed<G>) {
     return std::make_unique<MinigoWorker<G>>(game, settings, std::move(queue), std::move(sink));
   }
-  throw Error(
-      "search.policy (minigo) must be puct or gumbel for a game that Python plays; choose one");
+  throw Error("search.policy (minigo) must be puct or gumbel for a game in Python; choose one");
 }
 
 }  // namespace tengen

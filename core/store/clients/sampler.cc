@@ -29,7 +29,7 @@ Sampler::Sampler(SamplerSession session, engine::Schema schema, SlabMap slabs, u
       num_steps_(num_steps),
       layout_(schema_, num_samples, num_steps),
       arena_(layout_.num_bytes) {
-  if (num_samples == 0) throw Error("batch (0 samples) must be of at least one; ask for more");
+  if (num_samples == 0) throw Error("batch (0 samples) must have at least one; request more");
 }
 
 std::optional<Delivery> Sampler::next(Deadline deadline) {

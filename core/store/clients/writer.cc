@@ -17,11 +17,8 @@ Writer::Writer(WriterSession session, engine::Schema schema, SlabMap slabs, uint
       slabs_(std::move(slabs)),
       max_item_steps_(max_item_steps),
       next_sequence_(session.next_sequence),
-      num_ahead_(std::max(1u, session.num_ahead)) {}
-
-Writer::Writer(WriterSession session, const engine::Schema& schema, uint32_t max_item_steps)
-    : Writer(std::move(session), schema, SlabMap::none(), max_item_steps) {
-  chunk_ = Arena(schema.chunk_bytes()).take();
+      num_ahead_(std::max(1u, session.num_ahead)) {
+  if (slabs_.is_none()) chunk_ = Arena(schema_.chunk_bytes()).take();
 }
 
 uint32_t Writer::append(std::span<const std::byte* const> columns, uint32_t count,

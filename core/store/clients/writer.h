@@ -42,10 +42,9 @@ struct WriterSession {
 // steps before them.
 class Writer {
  public:
-  // For a store on this host: chunks lie in memory of the store, which `slabs` locates.
+  // Chunks lie in memory of the store, which `slabs` locates; or, if it is none, the store is on
+  // another host and receives the steps in messages.
   Writer(WriterSession session, engine::Schema schema, SlabMap slabs, uint32_t max_item_steps);
-  // For a store on another host, which receives the steps in messages.
-  Writer(WriterSession session, const engine::Schema& schema, uint32_t max_item_steps);
 
   const engine::Schema& schema() const { return schema_; }
   // The number of steps that this writer has appended.

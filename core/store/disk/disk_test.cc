@@ -161,7 +161,7 @@ void check_damage() {
   fixture.store->read([](const Engine& engine) {
     TENGEN_CHECK(engine.num_damaged(0) == 3 && engine.table(0).size() == 97);
   });
-  TENGEN_CHECK(fixture.store->trouble().find("rows-0 is not what was written") !=
+  TENGEN_CHECK(fixture.store->trouble().find("rows-0 differs from what was written") !=
                std::string::npos);
 }
 

@@ -17,7 +17,7 @@
 
 #include "base/rng.h"
 #include "base/testing.h"
-#include "store/disk/disk_file.h"
+#include "base/disk_file.h"
 
 namespace tengen::store {
 

@@ -232,7 +232,7 @@ engine::TransferResult DiskTier::transfer(const Job& job) {
   }
   file.read(transfer.place, transfer.memory);
   if (checksum_of(transfer) != transfer.checksum) {
-    file.refuse(transfer.place, "is not what was written");
+    file.refuse(transfer.place, "differs from what was written");
   }
   return {};
 }

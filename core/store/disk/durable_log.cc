@@ -122,12 +122,12 @@ void DurableLog::begin_compactor(uint64_t state_bytes) {
 
 // Creates the log file `number`, whose first record has the position `position`.
 std::shared_ptr<DiskFile> DurableLog::make_log(uint64_t number, uint64_t position) const {
-  auto file =
-      std::make_shared<DiskFile>(log_path(directory_, number), O_WRONLY | O_CREAT | O_TRUNC);
+  const std::string path = log_path(directory_, number);
+  auto file = std::make_shared<DiskFile>(path, O_WRONLY | O_CREAT | O_TRUNC);
   LogHeader header{kStateVersion, writer_, position, 0};
   header.checksum = checksum_of(header);
   file->write(0, std::as_bytes(std::span(&header, 1)));
-  sync_folder(directory_);
+  sync_folder_of(path);
   return file;
 }
 

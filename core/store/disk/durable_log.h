@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "store/disk/disk_file.h"
+#include "base/disk_file.h"
 #include "store/disk/log_file.h"
 #include "store/disk/state_files.h"
 #include "store/state/log.h"

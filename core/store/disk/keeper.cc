@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/thread.h"
-#include "store/disk/disk_file.h"
+#include "base/disk_file.h"
 
 namespace tengen::store {
 namespace {

@@ -86,7 +86,7 @@ bool LogReader::read_frame(uint64_t offset, uint64_t end, FrameHead* head,
 
 void LogReader::read(uint64_t offset, std::span<std::byte> to) const {
   check(file_.read(offset, to) == to.size(), "log", file_.path(),
-        "must be whole; look after the disk");
+        "must be complete; check the disk");
 }
 
 void LogTail::begin(uint64_t number) {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "store/disk/disk_file.h"
+#include "base/disk_file.h"
 
 namespace tengen::store {
 

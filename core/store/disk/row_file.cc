@@ -4,7 +4,6 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "base/crc32c.h"
@@ -43,12 +42,12 @@ RowFile::RowFile(const std::string& path, uint64_t row_bytes, bool is_hidden)
     remove_file(path);
   } else if (num_bytes_ == 0) {
     // Syncs the file's name, because a host crash would lose even synced rows without it.
-    sync_folder(std::filesystem::path(path).parent_path());
+    sync_folder_of(path);
   }
 }
 
 void RowFile::read(uint64_t row, std::byte* to) const {
-  if (file_.read(row * row_bytes_, {to, row_bytes_}) < row_bytes_) refuse(row, "is cut short");
+  if (file_.read(row * row_bytes_, {to, row_bytes_}) < row_bytes_) refuse(row, "is truncated");
 }
 
 std::optional<uint32_t> RowFile::try_read(uint64_t row, std::byte* to) const {
@@ -81,13 +80,12 @@ bool RowFile::try_grow() {
 
 void RowFile::refuse(uint64_t row, const char* what) const {
   throw Error("store (row " + std::to_string(row) + " of " + file_.path() + " " + what +
-              ") must be whole; look after the disk");
+              ") must be intact; check the disk");
 }
 
 bool RowFile::grow_to(uint64_t num_bytes, uint64_t ahead_bytes) {
   const std::scoped_lock lock(mutex_);
   if (num_bytes <= num_bytes_) return true;
-#if defined(__linux__)
   int reason = 0;
   if (free_bytes(file_.descriptor()) < kMinFreeBytes) ahead_bytes = 0;
   for (const uint64_t size : {num_bytes + ahead_bytes, num_bytes}) {
@@ -99,10 +97,7 @@ bool RowFile::grow_to(uint64_t num_bytes, uint64_t ahead_bytes) {
     }
     if (!is_for_room(reason)) return false;  // a write will report it
   }
-  refuse_file(file_.path(), "has no room", reason);
-#else
-  return false;
-#endif
+  refuse_file(file_.path(), "has no space", reason);
 }
 
 }  // namespace tengen::store

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "store/disk/disk_file.h"
+#include "base/disk_file.h"
 
 namespace tengen::store {
 

@@ -11,7 +11,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/thread.h"
-#include "store/disk/disk_file.h"
+#include "base/disk_file.h"
 
 namespace tengen::store {
 namespace {
@@ -66,7 +66,7 @@ std::string path_of(const std::string& directory, const char* kind, uint64_t num
 void check_version(uint64_t version, const std::string& path) {
   check(version == kStateVersion, "version", version,
         ("must be " + std::to_string(kStateVersion) + " in " + path +
-         "; go on with the tengen that made the store, or remove its folder")
+         "; use the tengen that made the store, or remove its folder")
             .c_str());
 }
 

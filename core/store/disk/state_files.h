@@ -16,10 +16,10 @@
 namespace tengen::store {
 
 // Incremented with every change of a record or of the files.
-constexpr uint64_t kStateVersion = 5;
+constexpr uint64_t kStateVersion = 6;
 // The text of an error about a damaged file: the rule that the file breaks, and the advice.
 constexpr const char* kMustBeWhole =
-    "must be whole, and is damaged; look after the disk, put a copy of the folder back, or remove "
+    "is damaged; check the disk, and restore a copy of the folder, or remove "
     "it";
 // Throws Error unless `version` of the file `path` is kStateVersion.
 void check_version(uint64_t version, const std::string& path);

@@ -42,7 +42,7 @@ uint32_t Engine::add_pool(Schema schema) {
 
 uint32_t Engine::add_table(TableConfig config, uint32_t pool) {
   check(!config.name.empty() && !find_table(config.name), "table", config.name,
-        "must have a name of its own; rename it");
+        "must have a unique name; rename it");
   const uint32_t number = num_tables();
   auto table = std::make_unique<Table>(std::move(config), seed_ + number, &pools_[pool]->streams(),
                                        log_, number);
@@ -188,14 +188,14 @@ InsertResult Engine::insert(uint32_t writer, const Insert& insert) {
   uint64_t& next_sequence = names_[w.name].next_sequence;
   if (insert.sequence < next_sequence) return InsertResult::kKnown;
   check(insert.sequence < UINT64_MAX, "sequence", insert.sequence,
-        "must be below 2^64 - 1, as another follows; number items from 0");
+        "must be below 2^64 - 1, because another follows; number items from 0");
   check(insert.table < num_tables() && tables_[insert.table].pool == w.pool, "table", insert.table,
-        "must be one of the writer's steps");
+        "must be a table of the writer's steps");
   const StepRange steps{insert.first, w.stream, insert.num_steps};
   if (!pools_[w.pool]->streams().contains(steps)) {
     throw Error("steps (" + std::to_string(insert.first) + " to " +
                 std::to_string(insert.first + insert.num_steps) +
-                ") must be appended and not released; keep more steps");
+                ") must be appended and not yet released; keep more steps");
   }
   Table& table = *tables_[insert.table].table;
   if (table.inserts_allowed(1) == 0) return InsertResult::kBlocked;
@@ -409,7 +409,7 @@ std::string Engine::sample_waits(uint32_t number, uint32_t num_samples) const {
   const double most = limits.max_cursor - limits.min_cursor;
   if (num_samples > most) {
     return "sample waits: limits never allow more than " + text_of_count(std::floor(most)) +
-           " samples at once; widen them, or take less";
+           " samples at once; widen them, or request fewer";
   }
   const double behind = limits.min_cursor + num_samples - table.limiter().cursor();
   if (behind > 0) {
@@ -428,7 +428,7 @@ Engine::Writer& Engine::open_writer_of(uint32_t writer) {
 Engine::Loans::iterator Engine::find_loan(SessionId session, uint64_t lease) {
   const auto it = loans_.find({session, lease});
   check(it != loans_.end() && it->second.is_out, "lease", lease,
-        "must be one that is not acknowledged; acknowledge batches once each");
+        "is unknown or already acknowledged; acknowledge each batch once");
   return it;
 }
 

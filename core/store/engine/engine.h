@@ -68,7 +68,7 @@ struct OpenSteps {
 };
 
 // The text of an error about a second writer with an open name: the rule, and the advice.
-constexpr const char* kNameIsTaken = "is open in another client; give each a name of its own";
+constexpr const char* kNameIsTaken = "is open in another client; use another name";
 
 // The maximum number of closed writer names whose next sequence numbers the engine remembers, and
 // the maximum bytes of a name. Both bound the size of memory and of every state.

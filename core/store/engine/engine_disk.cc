@@ -17,25 +17,24 @@ constexpr uint64_t kLeastBatchBytes = uint64_t{1} << 20;
 
 void Engine::check_batch(uint32_t table, uint32_t num_samples) const {
   check(num_samples >= 1 && num_samples <= kMaxSamples, "num_samples", num_samples,
-        "must be 1 to 65536; take less at a time");
+        "must be 1 to 65536; request fewer");
   const Pool& pool = *pools_[tables_[table].pool];
   const uint64_t num_bytes = num_samples * sample_bytes(table);
   if (num_bytes > batch_bytes()) {
-    throw Error(
-        "batch (" + std::to_string(num_samples) + " samples, " + std::to_string(num_bytes) +
-        " bytes) must have at most " + std::to_string(batch_bytes()) +
-        " bytes, which are memory_bytes, or 1 MiB where that is more; raise memory_bytes, or "
-        "take less at a time");
+    throw Error("batch (" + std::to_string(num_samples) + " samples, " + std::to_string(num_bytes) +
+                " bytes) must have at most " + std::to_string(batch_bytes()) +
+                " bytes, the larger of memory_bytes and 1 MiB; raise memory_bytes, or "
+                "request fewer samples");
   }
   if (pool.staging() == nullptr) return;
   const uint64_t num_chunks = max_chunks_of(table, num_samples);
   if (num_chunks >= pool.slots().max_slots()) {
-    throw Error(
-        "batch (" + std::to_string(num_samples) + " samples, " + std::to_string(num_chunks) +
-        " chunks of " + std::to_string(pool.slots().slot_bytes()) +
-        " bytes) must fit in memory beside a chunk that is written, where there is room "
-        "for " +
-        std::to_string(pool.slots().max_slots()) + "; raise memory_bytes, or take less at a time");
+    throw Error("batch (" + std::to_string(num_samples) + " samples, " +
+                std::to_string(num_chunks) + " chunks of " +
+                std::to_string(pool.slots().slot_bytes()) +
+                " bytes) must fit in memory beside a chunk being written, with space for " +
+                std::to_string(pool.slots().max_slots()) +
+                "; raise memory_bytes, or request fewer samples");
   }
 }
 
@@ -81,7 +80,7 @@ void Engine::check_memory() const {
     if (slots.max_slots() >= needed[i]) continue;
     throw Error("memory_bytes (" + std::to_string(memory_->budget_bytes()) + " for " +
                 std::to_string(num_pools()) + " kinds of steps) must hold a sample" +
-                (disk_ == nullptr ? "" : " and a chunk that is written") + ", " +
+                (disk_ == nullptr ? "" : " and a chunk being written") + ", " +
                 std::to_string(needed[i]) + " chunks of " + std::to_string(slots.slot_bytes()) +
                 " bytes of each; raise it, or lower steps_per_chunk");
   }
@@ -148,7 +147,7 @@ void Engine::regain_room() {
 std::string Engine::grant_waits(uint32_t writer) const {
   const Staging* const staging = pools_[writers_[writer].pool]->staging();
   if (staging != nullptr && staging->is_saving()) {
-    return "writer waits: memory is full of steps that go to disk";
+    return "writer waits: memory is full of steps not yet on disk";
   }
   if (!disk_trouble_.empty()) return "writer waits: " + disk_trouble_;
   if (!checkpoint_trouble_.empty()) return "writer waits: " + checkpoint_trouble_;

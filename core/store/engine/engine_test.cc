@@ -115,8 +115,8 @@ void check_waits() {
   put(engine, writer, table, 2);  // the cursor is 7.5
   TENGEN_CHECK(engine.sample_waits(table, 7) == "sample waits: 1 inserts must be made first");
   TENGEN_CHECK(engine.sample_waits(table, 8) ==
-               "sample waits: limits never allow more than 7 samples at once; widen them, or take "
-               "less");
+               "sample waits: limits never allow more than 7 samples at once; widen them, or "
+               "request fewer");
   TENGEN_CHECK(put(engine, writer, table, 3) == InsertResult::kBlocked);
   TENGEN_CHECK(engine.insert_waits(table) == "insert waits: 2 samples must be drawn first");
   Loan loan;

@@ -64,17 +64,17 @@ void check_cells(const Bounds& bounds, std::span<const SavedChunk> chunks) {
 
 void Engine::check_restorable(const State& state) const {
   check(state.tables.size() == tables_.size(), "tables", tables_.size(),
-        "must be those that the store had; give the same");
+        "must be as many as before; restore the tables");
   for (uint32_t i = 0; i < num_tables(); ++i) {
     check(state.tables[i].pool == tables_[i].pool, "pool", tables_[i].pool,
-          "must be what the table's was; give the same tables");
+          "must be the table's previous one; restore the tables");
   }
   if (state.num_slabs.size() > num_pools()) refuse_state("pool", state.num_slabs.size());
   std::vector<Bounds> bounds;
   for (uint32_t i = 0; i < state.num_slabs.size(); ++i) {
     const Pool& pool = *pools_[i];
     check(state.chunks[i].empty() || pool.staging() != nullptr, "disk_bytes", 0,
-          "must be above 0, as it was; give the same");
+          "must be above 0, as before; restore it");
     const uint64_t num_slots = uint64_t{state.num_slabs[i]} * pool.slots().slots_per_slab();
     const bool has_disk = pool.staging() != nullptr;
     bounds.push_back({pool.schema().steps_per_chunk(), num_slots,

@@ -147,7 +147,7 @@ class BatchSender final : public NetSession {
   void send_batches() noexcept {
     std::string error = error_of([&] {
       while (wait_until_wanted() && draw()) {
-        set_being_sent(read<Batch>(session_->reply()).lease);
+        set_being_sent(read<Batch>(session_->peek_reply()).lease);
         const bool is_sent = send();
         set_being_sent(std::nullopt);
         if (!is_sent) break;
@@ -181,7 +181,7 @@ class BatchSender final : public NetSession {
     const auto attempt = [&](Deadline deadline) {
       return !session_->wait_for_reply(deadline).empty() || is_over();
     };
-    return wait_for([&] { return session_->waits(); }, attempt) && !session_->reply().empty();
+    return wait_for([&] { return session_->waits(); }, attempt) && !session_->peek_reply().empty();
   }
   bool is_over() {
     const std::scoped_lock lock(mutex_);
@@ -189,8 +189,8 @@ class BatchSender final : public NetSession {
   }
 
   bool send() {
-    auto message = read<Batch>(session_->reply());
-    const std::span<const std::byte> rest = session_->reply().subspan(sizeof message);
+    auto message = read<Batch>(session_->peek_reply());
+    const std::span<const std::byte> rest = session_->peek_reply().subspan(sizeof message);
     const uint64_t index_bytes = num_samples_ * (sizeof(int64_t) + sizeof(double));
     const std::span<const std::byte> index = rest.first(index_bytes);
     take_all(rest.subspan(index_bytes), &pieces_);
@@ -201,7 +201,7 @@ class BatchSender final : public NetSession {
     return socket_.send(parts_);
   }
 
-  std::unique_ptr<OpenedSession> session_;  // null after the session has ended
+  std::unique_ptr<LocalChannel> session_;  // null after the session has ended
   SlabMap slabs_;
   const uint32_t num_samples_;
   BatchParts batch_;

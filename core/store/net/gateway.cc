@@ -40,7 +40,7 @@ uint64_t Gateway::open_writer(int descriptor, const std::string& name, uint32_t 
                               Deadline deadline) {
   const Engine::OpenedWriter opened = store_->begin_writer(name, pool, deadline);
   auto session =
-      OpenedSession::open(store_, opened.session, [&] { return serve_writer(opened.writer); });
+      LocalChannel::open(store_, opened.session, [&] { return serve_writer(opened.writer); });
   start(step_receiver(parts_of(descriptor, "writer " + name, pool, std::move(session)),
                       opened.writer));
   return opened.next_sequence;
@@ -55,13 +55,13 @@ void Gateway::open_sampler(int descriptor, uint32_t table, uint32_t num_samples,
   });
   const engine::SessionId id = store_->begin_sampler(table, num_samples);
   auto session =
-      OpenedSession::open(store_, id, [&] { return serve_sampler(id, table, num_samples); });
+      LocalChannel::open(store_, id, [&] { return serve_sampler(id, table, num_samples); });
   start(batch_sender(parts_of(descriptor, "sampler of " + config.name, pool, std::move(session)),
                      num_samples, config.num_steps));
 }
 
 NetParts Gateway::parts_of(int descriptor, std::string name, uint32_t pool,
-                           std::unique_ptr<OpenedSession> session) {
+                           std::unique_ptr<LocalChannel> session) {
   return {copy_of(descriptor), std::move(name), std::move(session),
           store_->read([&](const Engine& engine) { return engine.pool(pool).schema(); }),
           store_->slab_map(pool)};
@@ -70,7 +70,7 @@ NetParts Gateway::parts_of(int descriptor, std::string name, uint32_t pool,
 void Gateway::open_replica(int descriptor, const std::string& name) {
   engine::check_name_bytes("replica", name);
   if (store_->checkpointer() == nullptr) {
-    throw Error("durability (none) must be another for a replica; make the store with one");
+    throw Error("durability (none) must not be none for a replica; create the store with another");
   }
   start(replica_session(copy_of(descriptor), name, store_));
 }

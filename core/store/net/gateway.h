@@ -44,7 +44,7 @@ class Gateway {
   };
 
   NetParts parts_of(int descriptor, std::string name, uint32_t pool,
-                    std::unique_ptr<OpenedSession> session);
+                    std::unique_ptr<LocalChannel> session);
   void start(std::unique_ptr<NetSession> session);
   // Removes the sessions that have ended. The caller holds the lock.
   void remove_ended();

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "store/service/opened_session.h"
+#include "store/service/local_channel.h"
 #include "store/steps/gather.h"
 #include "transport/stream_socket.h"
 
@@ -78,7 +78,7 @@ class NetSession {
 struct NetParts {
   transport::Connection connection;
   std::string name;
-  std::unique_ptr<OpenedSession> session;
+  std::unique_ptr<LocalChannel> session;
   engine::Schema schema;
   SlabMap slabs;
 };

@@ -65,7 +65,7 @@ void Replica::follow(int descriptor) {
   while (goes_on && read_message(socket, sizeof(Text) + kMaxTextBytes, &message)) {
     const auto kind = read<Reply>(message);
     check(log_ || kind == Reply::kState || kind == Reply::kError, "message",
-          static_cast<uint32_t>(kind), "must come behind a replica's state; connect again");
+          static_cast<uint32_t>(kind), "must come after a replica's state; connect again");
     switch (kind) {
       case Reply::kState:
         goes_on = take_state(socket, read<StateMessage>(message));
@@ -167,7 +167,7 @@ bool Replica::take_mark(transport::StreamSocket& from, const MarkMessage& messag
     for (const auto& [pool, rows] : rows_) rows.file->sync();
   }
   if (!log_->mark(message.mark.position, message.mark.begun_us, records_)) {
-    throw Error("folder (" + directory_ + ") must take the log: " + log_->trouble());
+    throw Error("folder (" + directory_ + ") cannot store the log: " + log_->trouble());
   }
   {
     const std::scoped_lock lock(mutex_);

@@ -42,7 +42,7 @@ void find_saved(std::span<const std::byte> records, std::vector<Row>* rows) {
     }
     records = records.subspan(head.num_bytes);
   }
-  check(records.empty(), "log", records.size(), "must hold whole records; the disk has lost some");
+  check(records.empty(), "log", records.size(), "must be complete; the disk has lost records");
 }
 
 class ReplicaSession final : public NetSession {

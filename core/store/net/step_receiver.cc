@@ -105,7 +105,7 @@ class StepReceiver final : public NetSession {
 
   bool flush(uint64_t number) {
     if (!wait_for([&] { return session_->waits(); },
-                  [&](Deadline deadline) { return session_->flush(deadline); })) {
+                  [&](Deadline deadline) { return session_->wait_for_all(deadline); })) {
       return false;
     }
     const Flushed reply{.number = number};
@@ -113,7 +113,7 @@ class StepReceiver final : public NetSession {
     return socket_.send({&part, 1});
   }
 
-  std::unique_ptr<OpenedSession> session_;  // null after the session has ended
+  std::unique_ptr<LocalChannel> session_;  // null after the session has ended
   const engine::Schema schema_;
   SlabMap slabs_;
   const uint32_t writer_;

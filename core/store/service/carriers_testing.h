@@ -74,7 +74,8 @@ struct CarriedStore {
       const auto [ours, theirs] = streams();
       const uint64_t next_sequence = gateway->open_writer(theirs.descriptor, name, 0, in_time());
       auto channel = std::make_unique<StreamChannel>(StreamAddress{ours, "test"});
-      return Writer({std::move(channel), next_sequence}, carried_schema(), max_item_steps);
+      return Writer({std::move(channel), next_sequence}, carried_schema(), SlabMap::none(),
+                    max_item_steps);
     }
     return Writer(
         carrier == Carrier::kRing ? connect_writer(*server, name) : store->open_writer(name, 0),

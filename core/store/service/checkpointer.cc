@@ -51,9 +51,9 @@ void check_room(const Engine& engine, const std::vector<engine::OpenSteps>& step
   std::error_code unknown;
   const std::filesystem::space_info room = std::filesystem::space(directory, unknown);
   if (unknown || num_bytes <= room.available) return;
-  throw DiskFullError("disk_directory (" + directory + ") has no room for " +
+  throw DiskFullError("disk_directory (" + directory + ") has no space for " +
                       std::to_string((num_bytes + (1 << 20) - 1) >> 20) +
-                      " MiB of steps that a checkpoint must keep; free room in its file system");
+                      " MiB of steps that a checkpoint must keep; free space in its file system");
 }
 
 }  // namespace
@@ -123,7 +123,7 @@ bool Checkpointer::wait(uint64_t number, Deadline deadline, bool is_patient) {
   if (!made_.wait_until(lock, deadline, is_over)) return false;
   if (num_made_ >= number) return true;
   const std::string reason = failure_.empty() ? log_.trouble() : failure_;
-  throw Error(reason.empty() ? "store (closed) makes no checkpoint; open it again" : reason);
+  throw Error(reason.empty() ? "store (closed) cannot make a checkpoint; open it again" : reason);
 }
 
 Checkpointer::Failure Checkpointer::failure() {

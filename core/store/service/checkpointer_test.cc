@@ -222,7 +222,6 @@ void check_no_memory() {
   });
 }
 
-#if defined(__linux__)
 // While memory is exhausted, waiting for a checkpoint fails instead of blocking.
 void check_refusal() {
   Folder folder("checkpointer");
@@ -240,16 +239,13 @@ void check_refusal() {
   }
   store->close();
 }
-#endif
 
 }  // namespace
 
 int main() {
   check_no_memory();
   check_no_room();
-#if defined(__linux__)
   check_refusal();
-#endif
   check_checkpoints();
   check_sync();
   check_full_disk();

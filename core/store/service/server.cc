@@ -33,8 +33,8 @@ constexpr std::chrono::seconds kAbsence{30};
 Server::Server(Store* store, const std::map<uint32_t, engine::SavedSession>& resumed)
     : store_(store) {
   if (pipe(bell_) != 0) {
-    throw Error("server (" + store->directory() + ") cannot have a pipe: " + std::strerror(errno) +
-                "; raise ulimit -n");
+    throw Error("server (" + store->directory() +
+                ") cannot create a pipe: " + std::strerror(errno) + "; raise ulimit -n");
   }
   for (const int end : bell_) {
     fcntl(end, F_SETFL, O_NONBLOCK);
@@ -179,7 +179,7 @@ void Server::resume(int descriptor, engine::SessionId id) {
       return one->id() == id && one->descriptor() < 0 && !one->is_over();
     });
     check(session != sessions_.end(), "session", id,
-          "must be one whose client was away; connect again");
+          "must have a disconnected client; connect again");
     (*session)->attach(descriptor);
   }
   ring();

@@ -146,7 +146,6 @@ void check_stocks() {
   TENGEN_CHECK(num_granted <= kNumChunks / 4 + kNumWriters);
 }
 
-#if defined(__linux__)
 // While memory is exhausted, sessions of leaving clients still end, because they may hold the
 // missing memory. Other clients wait, and continue when memory is available.
 void check_leaving_clients() {
@@ -183,7 +182,6 @@ void check_leaving_clients() {
   TENGEN_CHECK(writer.flush(in_time()));
   TENGEN_CHECK(table_size(store) == 2);
 }
-#endif
 
 // A server leaves its sessions open if its process is killed or its start fails. They continue with
 // the next server of the folder, except a session whose memory is invalid, which ends without
@@ -316,11 +314,9 @@ void check_long_end() {
 int main() {
   check_turns();
   check_long_end();
-#if defined(__linux__)
   check_leaving_clients();
   check_left_sessions();
   check_refused_names();
-#endif
   check_stock();
   check_stocks();
   check_naps(false);

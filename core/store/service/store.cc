@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "store/service/opened_session.h"
+#include "store/service/local_channel.h"
 
 namespace tengen::store {
 namespace {
@@ -83,7 +83,6 @@ Resumed Store::keep(bool goes_on) {
   }
   if (state) {
     ++state->num_restarts;
-    resumed.num_repaired = state->num_repaired;
     engine_.restore(*state);
     for (const auto& [id, session] : state->sessions) {
       if (session.description.empty()) {
@@ -211,16 +210,14 @@ engine::SessionId Store::begin_sampler(uint32_t table, uint32_t num_samples) {
 
 WriterSession Store::open_writer(const std::string& name, uint32_t pool, Deadline deadline) {
   const Engine::OpenedWriter begun = begin_writer(name, pool, deadline);
-  auto session =
-      OpenedSession::open(this, begun.session, [&] { return serve_writer(begun.writer); });
-  return {std::make_unique<LocalChannel>(std::move(session)), begun.next_sequence, 1};
+  return {LocalChannel::open(this, begun.session, [&] { return serve_writer(begun.writer); }),
+          begun.next_sequence, 1};
 }
 
 SamplerSession Store::open_sampler(uint32_t table, uint32_t num_samples, uint32_t num_ahead) {
   const engine::SessionId id = begin_sampler(table, num_samples);
-  auto session =
-      OpenedSession::open(this, id, [&] { return serve_sampler(id, table, num_samples); });
-  return {std::make_unique<LocalChannel>(std::move(session)), disk_ ? num_ahead : 0};
+  return {LocalChannel::open(this, id, [&] { return serve_sampler(id, table, num_samples); }),
+          disk_ ? num_ahead : 0};
 }
 
 Store::Room Store::room() {

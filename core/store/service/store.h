@@ -40,8 +40,7 @@ struct DiskConfig {
 // The result of resuming a store.
 struct Resumed {
   std::map<uint32_t, engine::SavedSession> sessions;  // sessions of clients in other processes
-  uint64_t num_lost = 0;      // items that were removed while the checkpoint was made
-  uint64_t num_repaired = 0;  // corrected out-of-range priorities from an older version
+  uint64_t num_lost = 0;  // items that were removed while the checkpoint was made
 };
 
 // A store of experience, shared by threads. Thread-safe. Must outlive its sessions.

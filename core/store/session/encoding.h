@@ -13,7 +13,7 @@
 namespace tengen::store {
 
 constexpr const char* kMustBeWholeMessage =
-    "must have all its bytes; the other process is of another version";
+    "must have all its bytes; use the same version in both processes";
 
 // Returns the value of type T at the start of `bytes`. Throws Error if `bytes` is too short.
 template <class T>
@@ -55,7 +55,7 @@ inline bool read_message(transport::StreamSocket& from, uint64_t max_bytes,
   if (!from.read(&head, sizeof head)) return false;
   if (head.num_bytes < sizeof head || head.num_bytes > max_bytes) {
     throw Error("message (" + std::to_string(head.kind) + ", " + std::to_string(head.num_bytes) +
-                " bytes) must be of this session; the other side is of another version");
+                " bytes) must be of this session; use the same version on both sides");
   }
   message->resize(head.num_bytes);
   std::memcpy(message->data(), &head, sizeof head);
@@ -71,7 +71,7 @@ std::byte* put(std::byte* to, const T& value) {
 
 [[noreturn]] inline void refuse(Request kind) {
   throw Error("request (" + std::to_string(static_cast<uint32_t>(kind)) +
-              ") must be one of this session's; the client is of another version");
+              ") must be one of this session's; use the same version on both sides");
 }
 
 }  // namespace tengen::store

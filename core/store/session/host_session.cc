@@ -45,7 +45,7 @@ HostSession::HostSession(engine::SessionId id, SessionRecord record, const std::
   // memory, so no client has mapped it.
   const uint32_t version = header_->version.load();
   check(version == kRingVersion || version == 0, "version", version,
-        "must be this tengen's; go on with the one that made the store, or remove its folder");
+        "must be this tengen's; use the one that made the store, or remove its folder");
   header_->version.store(kRingVersion);
   if (progress == nullptr) return;
   num_applied_ = progress->num_applied;
@@ -154,7 +154,7 @@ SessionLayout layout_of_sampler(const Engine& engine, uint32_t table, uint32_t n
   const auto ring = [&](uint64_t each) {
     const uint64_t num_bytes = std::bit_ceil(std::max<uint64_t>(4096, 2 * (num_ahead + 2) * each));
     check(num_ahead <= 1024 && num_bytes <= (uint64_t{1} << 30), "num_ahead", num_ahead,
-          "must be at most 1024, and so many batches' indices below 1 GiB; lower it");
+          "must be at most 1024, with the batches' indices below 1 GiB; lower it");
     return static_cast<uint32_t>(num_bytes);
   };
   return {ring(ack), ring(batch)};

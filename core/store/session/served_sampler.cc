@@ -61,7 +61,7 @@ class ServedSampler final : public ServedSession {
   uint64_t num_wanted() const override { return num_undrawn_ + drawn_.size(); }
 
   std::string waits(const Engine& engine) const override {
-    if (!drawn_.empty()) return "sample waits: its steps are read from disk";
+    if (!drawn_.empty()) return "sample waits: its steps are being read from disk";
     if (num_undrawn_ > 0 && is_full(engine)) {
       if (num_lent_ == 0) return "sample waits: batches of other samplers are not acknowledged";
       return "sample waits: " + std::to_string(num_lent_) + " batches are not acknowledged";
@@ -141,8 +141,8 @@ uint32_t max_batch_bytes(const Engine& engine, uint32_t table, uint32_t num_samp
   const uint64_t num_bytes = sizeof(Batch) + num_samples * (16 + pieces * sizeof(engine::Piece));
   if (num_samples == 0 || num_bytes > (uint64_t{1} << 28)) {
     throw Error("batch (" + std::to_string(num_samples) +
-                " samples) must be of at least one, and its index below 256 MiB; take less at "
-                "a time");
+                " samples) must have at least one, and an index below 256 MiB; request fewer "
+                "samples");
   }
   return static_cast<uint32_t>(num_bytes);
 }

@@ -84,7 +84,7 @@ class ServedWriter final : public ServedSession {
     const size_t num_priorities = priorities_.size();
     if (count == 0 || count > kMaxItems || (num_priorities != 1 && num_priorities != count)) {
       throw Error("insert (" + std::to_string(count) + " items, " + std::to_string(num_priorities) +
-                  " priorities) must have a priority for all or for each; send as many as items");
+                  " priorities) must have one priority in total or one per item; send either");
     }
     // Resumes a message that was applied only partly. It also stops after it has touched many
     // chunks, so that other sessions are served.

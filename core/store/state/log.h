@@ -108,7 +108,7 @@ struct StepsSaved {
 struct Inserted {
   int64_t key;
   StepRange steps;
-  uint32_t table, padding;  // in earlier versions, the model that generated the item
+  uint32_t table, padding;
   float priority;
   uint32_t times_sampled;
 };
@@ -128,19 +128,6 @@ struct Acknowledged {
 struct GivenBack {
   uint64_t lease;
 };
-// The next three records are from earlier versions, in which clients read a loan's steps in place.
-struct Kept {
-  uint64_t lease;
-};
-struct LetGo {
-  uint64_t lease;
-};
-// Followed by an array of StepRange.
-struct KeptSaved {
-  uint64_t lease;
-  uint32_t session, table;
-  uint32_t count, padding;
-};
 // Priorities were set. Followed by int64_t keys, then by float priorities.
 struct PrioritiesSet {
   uint32_t table, count;
@@ -151,10 +138,6 @@ struct LimitsSet {
 };
 struct CapacitySet {
   uint64_t table, max_items, max_steps;
-};
-// From earlier versions, in which items became stale.
-struct VersionSet {
-  uint32_t table, version;
 };
 struct TableCounted {
   uint64_t table, num_inserts, num_samples;
@@ -184,8 +167,8 @@ using AllKinds =
     Kinds<TableAdded, SlabsGrown, SessionBegun, SessionDescribed, SessionProgressed, SessionEnded,
           WriterOpened, WriterClosed, WriterAdvanced, SequenceSaved, Granted, Appended, Released,
           StreamTrimmed, StreamSaved, ChunkBegun, ChunkMoved, ChunkSaved, ChunksSaved, Inserted,
-          Removed, Lent, Acknowledged, GivenBack, Kept, LetGo, KeptSaved, PrioritiesSet, LimitsSet,
-          CapacitySet, VersionSet, TableCounted, Counted, StepsSaved, PlacesUsed, NameForgotten>;
+          Removed, Lent, Acknowledged, GivenBack, PrioritiesSet, LimitsSet, CapacitySet,
+          TableCounted, Counted, StepsSaved, PlacesUsed, NameForgotten>;
 
 template <class Event>
 constexpr uint32_t kKindOf = AllKinds::number_of<Event>();

@@ -33,7 +33,7 @@ class RateLimiter {
   // Changes the limits. The counts of inserts and samples stay.
   void set_limits(const RateLimits& limits) {
     check(std::isfinite(limits.samples_per_insert) && limits.samples_per_insert > 0,
-          "samples_per_insert", limits.samples_per_insert, "must be finite and above 0");
+          "samples_per_insert", limits.samples_per_insert, "must be finite and above 0; fix it");
     check(limits.min_size >= 1, "min_size", limits.min_size, "must be at least 1; raise it");
     check(limits.min_cursor <= limits.max_cursor, "min_cursor", limits.min_cursor,
           "must be at most max_cursor; widen the error buffer");

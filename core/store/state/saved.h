@@ -50,7 +50,7 @@ inline float kept_priority(double priority) {
     char text[32];
     std::snprintf(text, sizeof text, "%.3g", priority);
     check(false, "priority", text,
-          "must be 0 to 3.4e38, what a float holds; correct the loss that gave it");
+          "must be 0 to 3.4e38, the range of float32; correct the loss that gave it");
   }
   if (priority == 0) return 0.0f;
   return std::max(static_cast<float>(priority), std::numeric_limits<float>::min());

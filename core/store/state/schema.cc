@@ -26,12 +26,12 @@ uint64_t element_bytes(const std::string& dtype) {
 
 Schema::Schema(std::vector<Column> columns, uint32_t steps_per_chunk)
     : columns_(std::move(columns)), steps_per_chunk_(steps_per_chunk) {
-  if (columns_.empty()) throw Error("columns (none) must be at least one; name what a step holds");
+  if (columns_.empty()) throw Error("columns (none) must be at least one; declare them");
   if (steps_per_chunk == 0) throw Error("steps_per_chunk (0) must be at least 1; raise it");
   std::set<std::string> names;
   for (Column& column : columns_) {
     if (column.name.empty() || !names.insert(column.name).second) {
-      throw Error("column (" + column.name + ") must have a name of its own; rename it");
+      throw Error("column (" + column.name + ") must have a unique name; rename it");
     }
     uint64_t num_bytes = element_bytes(column.dtype);
     for (const uint32_t length : column.shape) {
@@ -40,7 +40,7 @@ Schema::Schema(std::vector<Column> columns, uint32_t steps_per_chunk)
     }
     if (num_bytes == 0 || num_bytes > kMaxStepBytes) {
       throw Error("column " + column.name +
-                  " (shape) must have 1 byte to 1 GiB a step; reshape it");
+                  " (shape) must have 1 byte to 1 GiB per step; reshape it");
     }
     column.num_bytes = num_bytes;
     step_bytes_ += num_bytes;

@@ -1,7 +1,6 @@
 #include "store/state/state.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/error.h"
 
@@ -9,7 +8,7 @@ namespace tengen::store::engine {
 
 void refuse_state(const char* what, uint64_t value) {
   throw Error(std::string(what) + " (" + std::to_string(value) +
-              ") must be one of the log's store; the log is damaged, remove the store's folder");
+              ") is not in the log's store; the log is damaged, remove the store's folder");
 }
 
 namespace {
@@ -101,17 +100,9 @@ class Step {
     if (place > kMaxItems) refuse("place", place);
     s_.num_places[pool] = std::max(s_.num_places[pool], place + 1);
   }
-  // Logs of earlier versions have keys with more bits of the serial.
-  static int64_t short_key(int64_t key) { return key_of(serial_of(key), slot_of(key)); }
-  // Logs of earlier versions have priorities outside the range of a float.
-  float repaired(float priority) {
-    constexpr float kMost = std::numeric_limits<float>::max();
-    s_.num_repaired += priority > kMost ? 1u : 0u;
-    return std::min(priority, kMost);
-  }
   static SavedItem* item_of(SavedTable& table, int64_t key) {
     const uint32_t slot = slot_of(key);
-    if (slot >= table.items.size() || table.items[slot].key != short_key(key)) return nullptr;
+    if (slot >= table.items.size() || table.items[slot].key != key) return nullptr;
     return &table.items[slot];
   }
 
@@ -167,13 +158,8 @@ class Step {
     give_back(found(s_.loans, e.lease, "lease"));
     end_loan(e.lease);
   }
-  // Steps that a client of an earlier version read in place; that client has ended with its server.
-  void apply(const event::Kept&) {}
-  void apply(const event::LetGo&) {}
-  void apply(const event::KeptSaved& e) { (void)in_.values<StepRange>(e.count); }
   void apply(const event::LimitsSet& e) { table(e.table).limits = e.limits; }
   void apply(const event::CapacitySet& e) { table(e.table).capacity = {e.max_items, e.max_steps}; }
-  void apply(const event::VersionSet& e) { (void)table(e.table); }
   void apply(const event::TableCounted& e) {
     SavedTable& counted = table(e.table);
     if (e.num_serials < 0 || e.num_serials > kMaxSerials) {
@@ -260,15 +246,16 @@ class Step {
 
   void apply(const event::Inserted& e) {
     SavedTable& to = table(e.table);
+    const bool is_key = e.key == key_of(serial_of(e.key), slot_of(e.key));
+    if (!is_key) refuse("key", static_cast<uint64_t>(e.key));
     SavedItem& item = grown_to(to.items, slot_of(e.key), "key");
-    item = {short_key(e.key), e.steps, repaired(e.priority), e.times_sampled};
+    item = {e.key, e.steps, e.priority, e.times_sampled};
     ++to.num_inserts;
     to.num_serials = serial_before(to.num_serials + kSerialMask + 1, e.key) + 1;
   }
 
   void apply(const event::Lent& e) {
     SavedLoan loan{e.session, e.table, in_.values<int64_t>(e.count), {}};
-    std::transform(loan.keys.begin(), loan.keys.end(), loan.keys.begin(), short_key);
     loan.steps = in_.values<StepRange>(e.count);
     SavedTable& of = table(e.table);
     s_.loans.insert_or_assign(e.lease, std::move(loan));
@@ -315,7 +302,7 @@ class Step {
     const std::vector<float> priorities = in_.values<float>(e.count);
     for (size_t i = 0; i < keys.size(); ++i) {
       SavedItem* item = item_of(of, keys[i]);
-      if (item != nullptr) item->priority = repaired(priorities[i]);
+      if (item != nullptr) item->priority = priorities[i];
     }
   }
 

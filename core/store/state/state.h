@@ -54,7 +54,6 @@ class State {
   uint64_t next_session = 0;
   uint64_t next_lease = 0;
   uint64_t num_restarts = 0;
-  uint64_t num_repaired = 0;  // priorities that apply() clamped to the range of a float
 };
 
 }  // namespace tengen::store::engine

@@ -91,7 +91,7 @@ void unpack_steps(const Schema& schema, const SavedSteps& steps, std::byte* chun
       steps.bytes.size() != steps.count * schema.step_bytes()) {
     throw Error("steps (" + std::to_string(steps.first) + " to " +
                 std::to_string(uint64_t{steps.first} + steps.count) +
-                ") must be of a chunk of the table; the log is damaged, remove the store's folder");
+                ") must be in a chunk of the table; the log is damaged, remove the store's folder");
   }
   const std::byte* from = steps.bytes.data();
   schema.for_each_run(chunk, steps.first, steps.count, [&](std::byte* to, uint64_t num_bytes) {

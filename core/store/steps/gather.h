@@ -35,8 +35,9 @@ class SlabMap {
   SlabMap(uint32_t slots_per_slab, uint64_t stride, Find find)
       : slots_per_slab_(slots_per_slab), stride_(stride), find_(std::move(find)) {}
 
-  // Returns an empty map, for a client that receives gathered steps.
+  // Returns an empty map, for a client on another host, whose messages contain the steps.
   static SlabMap none() { return {1, 0, {}}; }
+  bool is_none() const { return !find_; }
 
   // Returns the addresses of the slots up to `last_slot`. Valid until the next call.
   Slabs up_to(uint32_t last_slot) {

@@ -73,7 +73,7 @@ void Pool::restore_steps(uint32_t chunk, std::span<const SavedSteps> steps) {
   const std::optional<uint32_t> slot = slots_.take();
   if (!slot) {
     throw Error(
-        "memory_bytes must hold the steps that writers had not filled a chunk with when "
+        "memory_bytes must be enough for the unfilled chunks of the writers when "
         "the store ended, chunks of " +
         std::to_string(slots_.slot_bytes()) + " bytes; raise it");
   }

@@ -101,7 +101,7 @@ bool Slots::grow() {
 void Slots::begin_restore(uint32_t num_slabs) {
   const auto check_room = [&](bool has_room) {
     check(has_room, "memory_bytes", memory_->budget_bytes(),
-          "must hold what the store held; raise it");
+          "must be enough for the store's content; raise it");
   };
   check_room(uint64_t{num_slabs} * slots_per_slab_ <= max_slots());
   for (uint32_t i = 0; i < num_slabs; ++i) {

@@ -119,7 +119,7 @@ void check_unsaved() {
     while (world.append(writer, count)) ++count;
     TENGEN_CHECK(count == (batch == 1 ? 12 : 7));
     TENGEN_CHECK(world.engine.grant_waits(writer) ==
-                 "writer waits: memory is full of steps that go to disk");
+                 "writer waits: memory is full of steps not yet on disk");
     world.tier.end_all(world.rng, world.engine);
     TENGEN_CHECK(world.append(writer, count).has_value());
   }

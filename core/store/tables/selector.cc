@@ -167,7 +167,7 @@ std::unique_ptr<Selector> make_selector(const SelectorConfig& config) {
   if (kind == "fifo") return std::make_unique<Fifo>();
   if (kind == "prioritized") {
     check(std::isfinite(config.exponent) && config.exponent >= 0, "exponent", config.exponent,
-          "must be finite and at least 0; 0 is uniform, 1 proportional");
+          "must be finite and at least 0; use 0 for uniform, 1 for proportional");
     return std::make_unique<Prioritized>(config.exponent);
   }
   throw Error("selector (" + kind + ") is not known; use uniform, prioritized or fifo");

@@ -13,7 +13,7 @@ constexpr size_t kMinSlots = 16;
 void check_capacity(uint64_t max_items, uint64_t max_steps, uint32_t num_steps) {
   check(max_items >= 1 && max_items <= kMaxItems, "max_items", max_items,
         "must be at least 1 and below 2^28; use several tables");
-  check(max_steps >= num_steps, "max_steps", max_steps, "must hold one item; raise the capacity");
+  check(max_steps >= num_steps, "max_steps", max_steps, "must fit one item; raise the capacity");
 }
 
 }  // namespace

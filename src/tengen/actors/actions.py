@@ -123,7 +123,7 @@ def random_choices(
 
 
 def encoded_length(spec: ActionSpec) -> int:
-    """Returns the number of float32 entries to which an action is encoded."""
+    """Returns the length of the float32 vector to which an action is encoded."""
     return sum(spec.num_choices) if spec.is_discrete else len(spec.low)
 
 
@@ -149,7 +149,7 @@ def encode_actions(
     return encoded
 
 
-# Bounds of the log standard deviation; tengen.losses.distributions has the same.
+# Bounds of the log standard deviation, equal to those in tengen.losses.distributions.
 _MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
 
 
@@ -266,7 +266,7 @@ class GaussianDraws:
         radii = np.sqrt(-2.0 * np.log1p(-first))
         normals = radii * np.cos(2.0 * math.pi * second)
         actions = self._scaled(mean + np.exp(log_std) * normals)
-        # Compute the density of the action as rounded to float32, which is stored.
+        # Compute the density of the stored action, which is rounded to float32.
         distance = (self._scale.to_unit(actions) - mean) * np.exp(-log_std)
         log_density = -0.5 * distance**2 - log_std - 0.5 * math.log(2 * math.pi)
         log_prob = log_density.sum(axis=1)

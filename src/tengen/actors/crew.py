@@ -2,8 +2,8 @@
 
 On the CPU, each thread alternates between descending the trees of its games and
 evaluating their leaves, so that no thread waits. On GPUs, each thread has several
-groups of games: a device evaluates one group's leaves while the thread searches others.
-Driver threads collect the leaves of all threads into batches for the devices.
+groups of games: a device evaluates the leaves of one group while the thread searches
+another. Driver threads merge the leaves of all threads into batches for the devices.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ groups of games."""
 
 @dataclass(frozen=True)
 class CrewTimes:
-    """Breakdown of a crew's time, in seconds summed over its worker threads."""
+    """How self-play workers spent their time, in seconds summed over threads."""
 
     inference_s: float
     """Time spent in the inference backend."""
@@ -49,7 +49,7 @@ class CrewTimes:
 
 
 class Crew(Protocol):
-    """Self-play workers, and the jobs that run them; each job needs its own thread."""
+    """Self-play workers, and the jobs (loops) that run them, each on its own thread."""
 
     @property
     def workers(self) -> Sequence[_core.SelfplayPort]:
@@ -65,7 +65,7 @@ class Crew(Protocol):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Messages for the user from the crew's creation, one line per message."""
+        """Messages for the user about the creation of the workers, one line each."""
 
     def stop(self) -> None:
         """Wakes jobs that wait for other jobs. Thread-safe."""
@@ -135,7 +135,8 @@ def crew_on_devices(
     first = groups[0][0]
     layout = RowLayout(
         tuple(first.planes.shape[1:]),
-        # Python games are not packed, because their planes may hold any numbers.
+        # Packing supports one nonzero value per plane; planes of Python games may have
+        # more.
         is_packed=isinstance(rules, str),
     )
     num_lanes = _BATCHES_AT_ONCE * backend.num_devices

@@ -46,8 +46,8 @@ _Result = TypeVar("_Result")
 
 # Mean returns cover this many episodes, as Gymnasium's reward thresholds require.
 _NUM_RECENT_EPISODES = 100
-# Minimum number of episodes for a mean return, in total and per copy. A mean of fewer
-# episodes is noisy, and biased because short episodes end first.
+# Minimum number of episodes for a mean return, in total and per copy. The mean of fewer
+# episodes is noisy, and biased towards short episodes, which end first.
 _LEAST_EPISODES = 10
 _LEAST_OF_A_COPY = 2
 
@@ -142,7 +142,7 @@ class EnvironmentPort:
             seed: Seed of the random numbers for actions, 0 to 2^64 - 1.
             turn_blocks: Number of blocks in a turn, at least 1.
             slots: The range of these copies among all copies of the run; None if the
-                run has no others.
+                run has no other copies.
             arrays: The rows that inference reads and writes; None for private memory.
             stats: Counters to increment, which ports of one thread may share; None to
                 create them.
@@ -150,7 +150,7 @@ class EnvironmentPort:
         self.stats = stats or EnvironmentStats()
         self.stats.num_copies += env.num_envs
         self._env = env
-        # Call isinstance only once, because with a protocol it looks up every method.
+        # Call isinstance only once: with a Protocol it is slow (looks up every method).
         self._group = env if isinstance(env, GroupEnv) else None
         self._alone = None if isinstance(env, GroupEnv) else env
         # The columns and model version of a step whose results are not received yet.
@@ -168,7 +168,7 @@ class EnvironmentPort:
         self._episodes = _core.EpisodeCounts(num_envs)
         self._rows = EnvironmentRows(signature, env.spec.actions, num_envs, arrays)
         self._state_before: Arrays = {}
-        # State tensors to store. Past frames are omitted, as the steps contain them.
+        # State tensors to store; past frames are omitted, because steps contain them.
         self._kept = [n for n in signature.state if not n.startswith(FRAMES)]
         self._num_moves = self._rows.arrays.num_moves
         self._has_begun = False
@@ -282,7 +282,7 @@ class EnvironmentPort:
         self._has_begun = True
 
     def _timed(self, wait: Callable[[], _Result]) -> _Result:
-        """Calls ``wait`` and returns its result; ``busy_s`` is its time so far."""
+        """Returns the result of ``wait``; meanwhile ``busy_s`` is the elapsed time."""
         self._busy_since_s = time.monotonic()
         try:
             return wait()
@@ -362,7 +362,8 @@ class EnvironmentActorConfig:
     a row of the inference batch, so more copies give larger batches."""
     num_groups: int = bounded(2, 1, 8, "use 2")
     """Number of groups into which an actor's copies are divided, 1 to 8, if inference
-    runs in another process. One group steps while another waits for inference."""
+    runs in another process. One group steps while another waits for inference (double
+    buffering)."""
     turn_steps: int = bounded(40, 1, 1_000_000, "use 40")
     """Number of steps per copy in a turn of the actor, which uses one model; 1 to
     1,000,000, rounded up to complete items."""
@@ -373,11 +374,7 @@ class EnvironmentActorConfig:
     whose environment takes longer is restarted."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges of the fields.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_fields(self)
 
     def group_sizes(self) -> list[int]:

@@ -137,7 +137,7 @@ class EnvironmentRows:
         if place < len(self.outputs):
             raise RunError(
                 f"{list(self.outputs)[place]} (model {model}) must be finite; lower "
-                f"the learning rate and go on from an older model"
+                "the learning rate, and resume from an older model"
             )
         if self.mask is not None:
             is_illegal = ~self.mask

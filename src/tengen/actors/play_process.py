@@ -1,4 +1,4 @@
-"""A self-play process, which plays games in Python under its own interpreter lock.
+"""A self-play process, which plays games in Python under its own GIL.
 
     python -m tengen.actors.play_process DESCRIPTOR
 
@@ -56,8 +56,8 @@ def main(argv: list[str]) -> int:
         return 0
     except Exception as error:
         known = refusal(error) or RunError(
-            f"self-play process failed by a bug, {type(error).__name__} {error}; "
-            f"report it with the traceback in the run's logs"
+            f"self-play process failed because of a bug, {type(error).__name__} "
+            f"{error}; report it with the traceback in the run's logs"
         )
         parent.send({"error": known})
         # print raises OSError if the disk with the log is full.

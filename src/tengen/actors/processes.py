@@ -1,4 +1,4 @@
-"""Self-play in several processes, for games whose rules hold the interpreter lock.
+"""Self-play in several processes, for games whose rules hold the GIL.
 
 The games of a generation are divided among single-threaded processes
 (`tengen.actors.play_process`). A game depends only on its index, so the games do not
@@ -32,7 +32,8 @@ from tengen.run import close_owned, own_files
 __all__ = ["GamesOfGeneration", "SelfplayProcesses"]
 
 _MAX_DEATHS = 5
-"""An error is raised if a process dies this often without finishing a game."""
+"""Number of times that a process may die in a row, without finishing a game, before an
+error is raised."""
 _CLOSE_TIMEOUT_S = 5.0
 _INTERVAL_S = 0.25
 
@@ -87,8 +88,8 @@ class SelfplayProcesses:
         num_processes: Number of processes, at least 1.
 
     Attributes:
-        first_backoff_s: The pause before a process that died is started again, in
-            seconds; each later one is twice as long.
+        first_backoff_s: Initial back-off in seconds before a dead process is restarted;
+            doubled with each further death.
     """
 
     first_backoff_s = 0.5
@@ -107,7 +108,7 @@ class SelfplayProcesses:
     ) -> GenerationReport:
         """Plays a generation. Blocks until all games are played or ``stop`` is called.
 
-        A process that dies is replaced by one that plays the games not yet sent.
+        A process that dies is replaced; the new process plays the games not yet sent.
 
         Args:
             games: The games to play.
@@ -176,7 +177,7 @@ class SelfplayProcesses:
             try:
                 child.process.wait(_CLOSE_TIMEOUT_S)
             except subprocess.TimeoutExpired:
-                # No game is lost, because games that were not sent are played again.
+                # Kill it: no game is lost, because games not sent are played again.
                 child.process.kill()
                 child.process.wait()
         self._children = []
@@ -213,7 +214,7 @@ class SelfplayProcesses:
             words = f"signal {-code}" if code < 0 else f"exit code {code}"
             raise RunError(
                 f"self-play process (of {games.task}) died {child.num_deaths} times in "
-                f"a row, last with {words}; see what it printed, or use --threads 1"
+                f"a row, last with {words}; see its output, or use --threads 1"
             )
         time.sleep(self.first_backoff_s * 2 ** (child.num_deaths - 1))
         child.process, child.connection = _start()
@@ -224,7 +225,8 @@ def _start() -> tuple[subprocess.Popen[bytes], Connection]:
     ours, theirs = Pipe()
     descriptor = theirs.fileno()
     process = subprocess.Popen(
-        # -P: only a task that the user typed may import from the working directory.
+        # -P keeps the working directory off sys.path, because only a task that the user
+        # typed may import from it.
         [sys.executable, "-P", "-m", "tengen.actors.play_process", str(descriptor)],
         stdin=subprocess.DEVNULL,
         pass_fds=[descriptor],

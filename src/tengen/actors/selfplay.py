@@ -26,9 +26,9 @@ class GenerationReport:
     """Totals over the threads that played a generation of games."""
 
     num_games: int = 0
-    """Number of games that these threads finished."""
+    """Number of games that the threads finished."""
     num_gone_on_with: int = 0
-    """Number of games that an earlier process began and these threads continued."""
+    """Number of games that an earlier process began and the threads continued."""
     num_plies: int = 0
     """Number of plies at which a search was run."""
     num_rows: int = 0
@@ -58,7 +58,7 @@ class GenerationReport:
     """Messages for the user, one line per message."""
 
     def plus(self, later: GenerationReport) -> GenerationReport:
-        """Returns the sum of two reports, but the maximum of threads and capacity."""
+        """Returns the sum of two reports; for threads and capacity, the maximum."""
         sums = {
             name: getattr(self, name) + getattr(later, name)
             for name in (field.name for field in dataclasses.fields(self))
@@ -181,7 +181,7 @@ class _Snapshots:
         self._is_asked = False
 
     def look(self) -> None:
-        """Collects a requested snapshot, or requests one; to be called frequently."""
+        """Collects the requested snapshot, or requests one if it is due; call often."""
         if self._take is None:
             return
         if self._is_asked:

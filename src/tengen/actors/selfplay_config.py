@@ -20,7 +20,7 @@ MAX_SLOTS = 4096
 _MAX_GAMES = 10_000_000
 _MAX_PLIES = 65_535
 _MAX_CACHE_MIB = 1 << 20
-# Fields that minigo's search ignores. _OF_MINIGO lists the fields that only it uses.
+# Fields that minigo's search ignores; _OF_MINIGO: fields that only this search uses.
 _NOT_OF_MINIGO = (
     "temperature_early",
     "temperature_late",
@@ -55,7 +55,7 @@ _OF_MINIGO = (
 
 @dataclass(frozen=True, kw_only=True)
 class SelfplayConfig:
-    """Settings of self-play.
+    """Settings of self-play: searches, openings, forks, resignation and row weights.
 
     Methods of KataGo that are off by default did not show a gain in strength at small
     scale; see the table in docs/howto/train/go.md.
@@ -110,7 +110,7 @@ class SelfplayConfig:
     after the random moves; at least 0, 0 for none (KataGo: 0.04 times the points of
     the board). The number is exponentially distributed."""
     policy_opening_temperature: float = bounded(
-        1.0, 0, above=True, hint="use 1 for the policy as it is"
+        1.0, 0, above=True, hint="use 1 for the unchanged policy"
     )
     """Temperature of the policy for the moves of ``policy_opening_plies``, above 0
     (KataGo: 1). A higher temperature makes the moves more random."""
@@ -150,7 +150,7 @@ class SelfplayConfig:
     (AlphaGo Zero: 0.05). It is measured in decided games that were played to the end: a
     resignation would have been wrong if the game ended with another outcome."""
     settled_playout_share: float = bounded(0.02, 0, 1)
-    """Share of games of Go that continue after every point is pass-alive; the others
+    """Share of games of Go that continue after every point is pass-alive; other games
     end at that point. 0 to 1; with 1, no game ends early (KataGo: 0.02)."""
     policy_surprise_share: float = bounded(0.0, 0, hint="raise it")
     """Share of the weight of a game's rows that is distributed in proportion to the
@@ -179,7 +179,7 @@ class SelfplayConfig:
     """Minigo: number of consecutive passes by one side after which the other side no
     longer plays on pass-alive points of Go, except at plies of ``soft_pick_plies``, and
     learns no such moves at any ply; 0 to 65535, 0 for always (the benchmark: 4)."""
-    resign_from: float = bounded(0.9, 0, 1, "1 is never")
+    resign_from: float = bounded(0.9, 0, 1, "use 1 to never resign")
     """Minigo: lower bound of the resignation threshold, 0 to 1, 1 for never (the
     benchmark: 0.9). Each game samples a threshold t uniformly above this bound and up
     to 1; a side resigns if its root value is below -t. No games continue to measure how
@@ -207,15 +207,11 @@ class SelfplayConfig:
     rows of a batch; with minigo the maximum is ``search.minigo_virtual_losses`` times
     as high. On GPUs, the number is raised until three of the largest batches per
     device are in flight."""
-    cache_mib: int = bounded(64, 0, _MAX_CACHE_MIB, "0 is no cache")
+    cache_mib: int = bounded(64, 0, _MAX_CACHE_MIB, "use 0 for no cache")
     """Size of each thread's evaluation cache in MiB; 0 for no cache."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges of the fields.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_fields(self)
         check(
             self.early_fork_share + self.late_fork_share <= 1,
@@ -240,8 +236,8 @@ class SelfplayConfig:
                 continue
             value, default = getattr(self, field_.name), field_.default
             rule = (
-                f"must stay {default} where search.policy is {policy}, which does not "
-                f"read it; leave it out"
+                f"must be {default} with search.policy={policy}, which ignores it; "
+                "leave it out"
             )
             check(value == default, field_.name, value, rule)
 
@@ -282,11 +278,7 @@ class BootstrapConfig:
     """Value of ``actor.may_pass`` for games of model 0."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges of the fields.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_fields(self)
 
     def played(self, actor: SelfplayConfig) -> SelfplayConfig:

@@ -1,4 +1,4 @@
-"""Agents: each algorithm is one file, and no code outside depends on an agent's kind.
+"""Agents: one file per algorithm; no code outside this package tests an agent's kind.
 
 ``Agent`` is the interface that the roles use. ``EnvironmentAgent`` is the base class of
 agents that act in environments. Importing this package does not import torch.

@@ -2,8 +2,8 @@
 
 In one process (``--launch inline``) the learner trains on actions of the newest policy,
 as in A2C. With actors in other processes (``--actors N``) it trains on actions of
-policies that are some steps old, without a correction for the policy lag, as in A3C.
-The agent ``vtrace`` adds a correction.
+policies that lag some optimizer steps behind, without a correction, as in A3C. The
+agent ``vtrace`` corrects for the policy lag.
 
 Source: Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning"
 (arXiv:1602.01783), section 4 and algorithm S3.
@@ -11,8 +11,8 @@ Source: Mnih et al. 2016, "Asynchronous Methods for Deep Reinforcement Learning"
 Differs from the paper: one learner trains on unrolls of many actors, whereas A3C has a
 learner in each actor; the optimizer is AdamW without weight decay, not RMSProp;
 advantages use ``trace_lambda``, whose default 1 is the paper's; losses are averages
-over the transitions of a batch, not sums; a truncated episode bootstraps; rewards are
-divided by the scale of returns (``tengen.agents.policy_update``) and advantages by
+over the transitions of a batch, not sums; targets bootstrap at a truncation; rewards
+are divided by the scale of returns (``tengen.agents.policy_update``) and advantages by
 their own scale (``PolicyUpdate.advantage_scale``).
 """
 
@@ -42,7 +42,7 @@ __all__ = ["A2c", "A2cUpdate"]
 
 @dataclass(frozen=True, kw_only=True)
 class A2c(PolicyAgent):
-    """A2C; see the module docstring."""
+    """Settings of A2C; the module docstring gives the source and the differences."""
 
     kind: Literal["a2c"] = "a2c"
     """The agent's name, as in ``--agent``."""
@@ -57,16 +57,16 @@ class A2c(PolicyAgent):
     baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
     """Weight of the baseline loss relative to the policy loss, at least 0."""
     entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
-    """Weight of the entropy bonus, at least 0. A larger weight explores more."""
+    """Weight of the entropy bonus, at least 0. Raising it increases exploration."""
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """Returns a queue for two turns; see ``EnvironmentAgent.default_store``."""
+        """Returns a queue for two turns' unrolls; see ``EnvironmentAgent``."""
         return ReplayConfig(sampler="fifo", max_items=32)
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
-        """See ``EnvironmentAgent.default_learner``: a batch has one turn's unrolls.
+        """Returns settings for batches with one turn's unrolls.
 
-        For screens, whose unrolls are long, a batch has a quarter of a turn's unrolls.
+        For screens, with their long unrolls, a batch holds a quarter of a turn's.
         """
         is_large = shows_screens(spec)
         return LearnerConfig(

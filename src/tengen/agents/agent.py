@@ -40,24 +40,24 @@ class Agent(OpenConfig, package="tengen.agents"):
         """Returns ``agent``, after checking that it is an instance of this class.
 
         Raises:
-            UsageError: ``agent`` is of another class, so its runs do not have the role.
+            UsageError: ``agent`` is of another class, whose runs do not have the role.
         """
         if not isinstance(agent, cls):
             raise UsageError(
-                f"role ({role}) is not part of a run of {agent.kind}; use tengen "
-                f"train, which runs the roles that there are"
+                f"role ({role}) does not exist in a run of agent {agent.kind}; use "
+                "tengen train, which starts the run's roles"
             )
         return agent
 
     @classmethod
     def refusal(cls, task: str) -> str:
-        """Returns why an agent of this class cannot train on ``task``; empty if it can.
+        """Returns the reason why this class cannot train on ``task``; empty if it can.
 
         Raises:
             UsageError: The task is unknown, or a package that the task needs is
                 missing.
         """
-        raise NotImplementedError(f"{cls.__name__} must say what it trains")
+        raise NotImplementedError(f"{cls.__name__} must define refusal()")
 
     def check(
         self, net: NetConfig, store: ExperienceConfig, learner: LearnerConfig
@@ -75,7 +75,7 @@ class Agent(OpenConfig, package="tengen.agents"):
         store: ExperienceConfig,
         learner: LearnerConfig,
     ) -> None:
-        """Checks the settings that depend on the task. Creates the game or environment.
+        """Checks the settings against the task, whose game or environment it creates.
 
         Raises:
             UsageError: A setting does not fit the task.
@@ -83,7 +83,7 @@ class Agent(OpenConfig, package="tengen.agents"):
 
     def signature(self, task: str) -> Signature:
         """Returns the inputs and outputs that the agent's network must have."""
-        raise NotImplementedError(f"{type(self).__name__} must ask for a network")
+        raise NotImplementedError(f"{type(self).__name__} must define signature()")
 
     def make_update(self, task: str, net: Net, store: ExperienceConfig) -> Update:
         """Returns the agent's ``Update``, which computes losses for the learner.
@@ -93,4 +93,4 @@ class Agent(OpenConfig, package="tengen.agents"):
             net: The network to train.
             store: The config of the run's experience.
         """
-        raise NotImplementedError(f"{type(self).__name__} must learn")
+        raise NotImplementedError(f"{type(self).__name__} must define update()")

@@ -1,4 +1,4 @@
-"""AlphaZero: a network learns from self-play games that a tree search plays with it.
+"""AlphaZero: a network learns from self-play games, whose moves tree search chooses.
 
 Source: Silver et al. 2018, "A general reinforcement learning algorithm that masters
 chess, shogi, and Go through self-play". The methods of KataGo and Gumbel AlphaZero are
@@ -47,7 +47,7 @@ _PLIES_GAMES = 4
 
 @dataclass(frozen=True, kw_only=True)
 class AlphaZero(Agent):
-    """AlphaZero; see the module docstring."""
+    """Settings of AlphaZero, including those of self-play, gate and ratings."""
 
     kind: Literal["alphazero"] = "alphazero"
     """The agent's name, as in ``--agent``."""
@@ -57,17 +57,17 @@ class AlphaZero(Agent):
     """Settings of self-play for the first model, whose weights are random; None: the
     same as for later models."""
     iterations: int = bounded(0, 0, 1_000_000)
-    """Number of models after the initial model at which training ends, even if budget
-    remains; 0: only the budget ends training."""
+    """Training ends after this many models, not counting the initial model, even if
+    budget remains; 0: only the budget ends training."""
     loss: AlphaZeroLossConfig = field(default_factory=AlphaZeroLossConfig)
     """The losses and their weights."""
     stages: tuple[NetStage, ...] = ()
     """Larger networks that the run's network grows into, in order; empty: the network
     never grows."""
     learn_from: str = ""
-    """Another RUN from whose games this run learns while they are played. This run then
-    has no self-play, but trains its own network, so several networks can learn from the
-    games of one run. Empty: the run learns from its own games."""
+    """Another RUN whose games this run learns from, while the other run plays them.
+    This run then has no self-play of its own, so several networks can learn from one
+    run's games. Empty: the run learns from its own games."""
     book: str = ""
     """FILE of an opening book, created with ``tengen book``, for self-play
     (``actor.book_share``), ratings and gates (``rating.book``, ``gate.book``). The run
@@ -95,12 +95,12 @@ class AlphaZero(Agent):
     @classmethod
     def refusal(cls, task: str) -> str:
         """See ``Agent.refusal``."""
-        return "" if games.is_game(task) else "it plays games, and this is no game"
+        return "" if games.is_game(task) else "it needs a game"
 
     def check(
         self, net: NetConfig, store: ExperienceConfig, learner: LearnerConfig
     ) -> None:
-        """See ``Agent.check``; checks too that the store can provide a batch."""
+        """See ``Agent.check``; also checks that the store can provide a batch."""
         _check_store(store, learner.batch_size)
         self._check_book()
         check(
@@ -113,8 +113,8 @@ class AlphaZero(Agent):
             self.iterations > 0 or not self.target.opponent,
             "agent.iterations",
             self.iterations,
-            "must be at least 1 with agent.target.opponent, whom models meet once all "
-            "are made; set it",
+            "must be at least 1 with agent.target.opponent, whom the models play when "
+            "all are trained; set it",
         )
         for index, pair in enumerate(itertools.pairwise(self.nets(net))):
             try:
@@ -148,8 +148,8 @@ class AlphaZero(Agent):
                 isinstance(store, WindowConfig) or not one.targets(board),
                 "net.auxiliary",
                 True,
-                "must be false with store.kind generations, whose rows have no such "
-                "targets; leave it out",
+                "must be false with store.kind=generations, whose rows have no "
+                "auxiliary targets; leave it out",
             )
             has_scores = "score" in one.targets(board)
             self.actor.search.check_scores(has_scores)
@@ -161,13 +161,14 @@ class AlphaZero(Agent):
                 self.actor.lead_share == 0,
                 "agent.actor.lead_share",
                 self.actor.lead_share,
-                f"must be 0 in {game.name}, which has no komi; leave it out",
+                f"must be 0 for {game.name}, which has no komi; leave it out",
             )
         check(
             self.actor.lead_share == 0 or "lead" in net.targets(board),
             "agent.actor.lead_share",
             self.actor.lead_share,
-            "needs a network that learns the lead; set net.auxiliary and net.lead",
+            "needs a network that predicts the lead; set net.auxiliary=true and "
+            "net.lead=true",
         )
         openings = {"rating": self.rating.opening_plies}
         if isinstance(self.gate, PlayedGate):
@@ -186,7 +187,7 @@ class AlphaZero(Agent):
             variety: The board sizes and rules of the games to train on.
 
         Raises:
-            UsageError: Some boards are smaller, and the network does not mask cells.
+            UsageError: Some boards do not fill the planes, and the network has no mask.
         """
         beyond = [
             name
@@ -198,7 +199,7 @@ class AlphaZero(Agent):
                 net.mixed_sizes,
                 "net.mixed_sizes",
                 False,
-                f"must be true where games are played on smaller boards ({beyond[0]}); "
+                f"must be true if games are played on smaller boards ({beyond[0]}); "
                 "set it",
             )
 
@@ -277,7 +278,7 @@ class AlphaZero(Agent):
         return (net, *(net.grown(stage.net) for stage in self.stages))
 
     def growing_from(self, net: NetConfig) -> Self:
-        """Returns a copy of the agent without stages into which ``net`` cannot grow."""
+        """Returns a copy of the agent with only the stages ``net`` can grow into."""
         return dataclasses.replace(self, stages=growing_stages(self.stages, net))
 
     def _check_book(self) -> None:
@@ -287,12 +288,12 @@ class AlphaZero(Agent):
             "gate.book": isinstance(self.gate, PlayedGate) and self.gate.book,
         }
         for name, value in uses.items():
-            rule = "needs a book; set agent.book to the file of one"
+            rule = "needs an opening book; set agent.book to its file"
             check(bool(self.book) or not value, f"agent.{name}", value, rule)
         if self.book and not any(uses.values()):
             raise UsageError(
-                f"agent.book ({self.book}) must be for something; set "
-                f"agent.actor.book_share, agent.rating.book or agent.gate.book"
+                f"agent.book ({self.book}) is not used; set agent.actor.book_share, "
+                "agent.rating.book or agent.gate.book"
             )
 
 
@@ -300,7 +301,7 @@ def _check_store(store: ExperienceConfig, batch_size: int) -> None:
     """Checks that ``store`` is for games and can provide a batch.
 
     Raises:
-        UsageError: The store is of another kind, or cannot provide ``batch_size`` rows.
+        UsageError: The store is not for games, or cannot provide ``batch_size`` rows.
     """
     check(
         isinstance(store, WindowConfig | GenerationsConfig),
@@ -321,6 +322,6 @@ def _check_store(store: ExperienceConfig, batch_size: int) -> None:
         store.with_replacement or batch_size <= store.min_rows,
         "learner.batch_size",
         batch_size,
-        f"must be at most store.min_rows, {store.min_rows}, where rows are drawn "
-        f"without replacement; lower it",
+        f"must be at most store.min_rows, {store.min_rows}, to sample rows without "
+        "replacement; lower it",
     )

@@ -1,4 +1,4 @@
-"""AlphaZero's update, which computes losses of game rows, and the losses' weights."""
+"""AlphaZero's update, which computes the losses of game rows, and its settings."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class AlphaZeroUpdate(Update):
     """
 
     def __init__(self, config: AlphaZeroLossConfig) -> None:
-        """Creates an update that weights its losses as ``config`` says."""
+        """Creates an update with the losses and weights of ``config``."""
         self._config = config
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:

@@ -18,7 +18,7 @@ _SMALLEST_SCREEN = 36
 
 
 def shows_screens(spec: EnvSpec) -> bool:
-    """Returns whether the image observations are screens, such as Atari's."""
+    """Returns whether all images are screens, such as Atari's: 36 pixels or larger."""
     images = [s.shape for s in spec.observations.values() if len(s.shape) == 3]
     return bool(images) and min(map(max, images)) >= _SMALLEST_SCREEN
 

@@ -11,8 +11,8 @@ priority of a new item is computed from the actor's Q values.
 
 Differs from the papers: a new item's priority uses the Q values with which the actor
 chose its actions, so the maximum of these values replaces the target network's value of
-the online network's best action; rewards are not clipped; a truncated episode
-bootstraps; the exponent of the importance weights is constant, not annealed to 1; the
+the online network's best action; rewards are not clipped; targets bootstrap at a
+truncation; the exponent of the importance weights is constant, not annealed to 1; the
 optimizer is AdamW without weight decay and with a falling learning rate, not RMSProp.
 """
 
@@ -57,7 +57,7 @@ __all__ = ["Dqn", "DqnUpdate", "TransitionEnds"]
 
 @dataclass(frozen=True, kw_only=True)
 class Dqn(QAgent):
-    """DQN; see the module docstring."""
+    """Settings of DQN; the module docstring gives the sources and the differences."""
 
     kind: Literal["dqn"] = "dqn"
     """The agent's name, as in ``--agent``."""
@@ -86,12 +86,12 @@ class Dqn(QAgent):
         return self
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
-        """Returns items of a transition and n more steps; see ``EnvironmentAgent``."""
+        """Returns items of n + 1 steps, one n-step transition each."""
         memory = [name for name in state if not name.startswith(FRAMES)]
         if memory:
             raise UsageError(
-                f"net ({', '.join(memory)}) must have no memory with agent dqn; set "
-                f"net.lstm_units=0, or use --agent r2d2"
+                f"net ({', '.join(memory)}) must not be recurrent with agent dqn; set "
+                "net.lstm_units=0, or use --agent r2d2"
             )
         return ItemLayout(num_steps=self.num_steps + 1, period=1, state=dict(state))
 
@@ -147,7 +147,7 @@ class Dqn(QAgent):
 
 
 class TransitionEnds(NamedTuple):
-    """The ends of B n-step transitions, which are shorter if the episode ends."""
+    """First and last steps of B n-step transitions, shorter where an episode ends."""
 
     first: tuple[dict[str, Tensor], dict[str, Tensor]]
     """Inputs and state ``[B, ...]`` of the step in which the action was taken."""
@@ -162,7 +162,7 @@ class TransitionEnds(NamedTuple):
 
 
 class DqnUpdate(TargetUpdate):
-    """DQN's update, with the Huber loss of n-step TD errors, linear beyond 1.
+    """DQN's update, with the Huber loss (delta 1) of n-step TD errors.
 
     A batch has B items of n + 1 steps, with the columns of ``tengen.actors.block`` in
     shape ``[B, n + 1, ...]``, and importance_weight, ``[B]`` float32.

@@ -81,11 +81,11 @@ class EnvironmentAgent(Agent):
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """Returns the outputs that the agent's network must have for ``actions``."""
-        raise NotImplementedError(f"{type(self).__name__} must ask for outputs")
+        raise NotImplementedError(f"{type(self).__name__} must define outputs_of()")
 
     def num_uniforms(self, actions: ActionSpec) -> int:
         """See ``Policy.num_uniforms``."""
-        raise NotImplementedError(f"{type(self).__name__} must act")
+        raise NotImplementedError(f"{type(self).__name__} must define num_uniforms()")
 
     def act(
         self,
@@ -95,17 +95,17 @@ class EnvironmentAgent(Agent):
         slots: Slots,
     ) -> Arrays:
         """See ``Policy.act``."""
-        raise NotImplementedError(f"{type(self).__name__} must act")
+        raise NotImplementedError(f"{type(self).__name__} must define act()")
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
         """See ``Policy.act_greedily``."""
-        raise NotImplementedError(f"{type(self).__name__} must act")
+        raise NotImplementedError(f"{type(self).__name__} must define act_greedily()")
 
     def acting_to_score(self, spec: EnvSpec) -> Acting:
         """Returns how the agent chooses actions in evaluation episodes.
 
-        If the environment has an evaluation protocol, the agent acts as in published
-        results.
+        If the environment has an evaluation protocol, agents act as in published
+        results. The default is greedy.
         """
         return Acting()
 
@@ -119,11 +119,11 @@ class EnvironmentAgent(Agent):
         return {"sees_last_step": LAST_REWARD in signature.inputs}
 
     def own_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
-        """Returns the stored columns that ``act`` adds to the columns of a step."""
+        """Returns the specs of the columns that ``act`` adds to each stored step."""
         return {}
 
     def priority_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
-        """Returns the columns that ``act`` adds only for ``priorities``, not stored."""
+        """Returns the specs of columns of ``act`` for ``priorities``, not stored."""
         return {}
 
     def priorities(self, steps: Arrays) -> NDArray[np.float64]:
@@ -136,7 +136,7 @@ class EnvironmentAgent(Agent):
             steps: The ``priority_tensors``, and reward, terminated and is_reset, as
                 arrays of shape ``[B, num_steps, ...]``.
         """
-        raise NotImplementedError(f"{type(self).__name__} must know priorities")
+        raise NotImplementedError(f"{type(self).__name__} must define priorities()")
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
         """Returns the layout of the items from which the agent learns.
@@ -147,7 +147,7 @@ class EnvironmentAgent(Agent):
         Raises:
             UsageError: The agent cannot use a network with memory.
         """
-        raise NotImplementedError(f"{type(self).__name__} must have items")
+        raise NotImplementedError(f"{type(self).__name__} must define layout()")
 
     def for_environment(self, spec: EnvSpec) -> Self:
         """Returns a copy of the agent with default settings for an environment.
@@ -168,7 +168,7 @@ class EnvironmentAgent(Agent):
         """Returns the default settings of the agent's learner."""
         raise NotImplementedError(f"{type(self).__name__} must have a learner")
 
-    # Methods that use these definitions.
+    # Methods that call the methods above.
 
     @staticmethod
     def of_model(kind: str, signature: Signature, where: object) -> EnvironmentAgent:
@@ -187,8 +187,8 @@ class EnvironmentAgent(Agent):
         found = Agent.of_kind(kind, f"agent of {where}")
         if not issubclass(found, EnvironmentAgent):
             raise UsageError(
-                f"agent ({kind}) of {where} must act in environments; name a model of "
-                f"an environment"
+                f"agent ({kind}) of {where} must act in environments; name a model "
+                "that was trained in an environment"
             )
         return found(**found.acting_settings(signature))
 
@@ -196,7 +196,7 @@ class EnvironmentAgent(Agent):
     def refusal(cls, task: str) -> str:
         """See ``Agent.refusal``."""
         if games.is_game(task):
-            return "it acts in environments, not in games"
+            return "it needs an environment"
         return cls.refusal_of(envs.env_spec(task).actions)
 
     def check(
@@ -204,19 +204,19 @@ class EnvironmentAgent(Agent):
     ) -> None:
         """See ``Agent.check``; checks that the table has space for a turn's items.
 
-        If actor and learner work in turns, a full table would block both, even if only
-        the items of an incomplete batch are left in it.
+        A smaller table could deadlock an actor and a learner that work in turns: the
+        actor waits for space, and the learner for the rest of a batch.
         """
         if not isinstance(store, ReplayConfig):
             rule = f"must be table with agent {self.kind}; leave it out"
             raise UsageError(f"store.kind ({store.kind}) {rule}")
         name, given = "max_items", store.max_items
         needed = self._items_of_turn() + learner.batch_size - 1
-        what = "a turn's items and those that a batch may leave"
+        what = "the items of a turn and those left over from a batch"
         if not store.is_queue:
             name, given = "max_ahead", store.max_ahead
             needed = self._least_ahead(store, learner)
-            what = "the items of a turn and a batch"
+            what = "the items of a turn and of a batch"
         check(
             given >= needed or (name == "max_ahead" and given == 0),
             f"store.{name}",
@@ -271,7 +271,7 @@ class EnvironmentAgent(Agent):
         return actor.num_envs * self.turn_blocks(layout) * items_of_block
 
     def _least_ahead(self, store: ReplayConfig, learner: LearnerConfig) -> int:
-        """Returns the minimum of ``max_ahead``: the new items of a batch and a turn."""
+        """Returns the minimum ``max_ahead``: a turn's items plus a batch's inserts."""
         per_batch = learner.batch_size / store.samples_per_item
         return math.ceil(per_batch) + self._items_of_turn()
 
@@ -297,7 +297,7 @@ class EnvironmentAgent(Agent):
         )
 
     def first_priorities(self, actions: ActionSpec) -> FirstPriorities | None:
-        """Returns how to compute priorities of new items; None: the recent maximum."""
+        """Returns the rule for new items' priorities; None: the recent maximum."""
         tensors = self.priority_tensors(actions)
         return FirstPriorities(tuple(tensors), self.priorities) if tensors else None
 

@@ -43,7 +43,7 @@ __all__ = ["Iqn", "IqnUpdate"]
 
 @dataclass(frozen=True, kw_only=True)
 class Iqn(Dqn):
-    """IQN; see the module docstring. ``is_duelling`` is not used."""
+    """Settings of IQN: those of DQN, without duelling heads, plus the quantiles."""
 
     kind: Literal["iqn"] = "iqn"  # type: ignore[assignment]
     """The agent's name, as in ``--agent``."""
@@ -53,9 +53,9 @@ class Iqn(Dqn):
     num_quantiles: int = bounded(32, 1, 1_000)
     """Number K of quantiles whose mean is an action's value when acting, 1 to 1,000."""
     num_fractions: int = bounded(8, 1, 1_000)
-    """Number of fractions for the outputs of a transition, and for its targets, 1 to
-    1,000: stratified samples of (0, 1). More fractions make learning more stable, but
-    slower to compute."""
+    """Number of fractions per transition for the predicted quantiles, and as many for
+    the targets, 1 to 1,000: stratified samples of (0, 1). With more fractions learning
+    is more stable, but a step takes longer."""
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""

@@ -1,4 +1,4 @@
-"""The base class of agents that learn a policy and sample actions from the policy."""
+"""``PolicyAgent``, the base class of agents that learn a policy and sample from it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BOUND = 2.0
 _LEAST, _MOST = 0.5, 4.0
 _UNROLL = 20
 _MEMORY_UNROLL = 64
-# As in Sample Factory. Actors in other processes usually have a hundredth of this lag.
+# Sample Factory's maximum lag. Actors in other processes usually lag a hundredth of it.
 _MAX_LAG = 1_000
 
 
@@ -51,9 +51,9 @@ class PolicyAgent(EnvironmentAgent):
     so the network rarely learns longer dependencies."""
 
     trace_lambda: float = bounded(1.0, 0, 1)
-    """Parameter lambda of V-trace or GAE, in [0, 1]. A target uses one reward if it is
-    0, and all rewards to the end of the unroll if it is 1. A larger value reduces the
-    bias and increases the variance."""
+    """Parameter lambda of V-trace or GAE, in [0, 1]. With 0 a target uses one reward,
+    with 1 all rewards to the end of the unroll. A larger lambda reduces the bias of
+    targets and increases their variance."""
 
     max_lag: int | None = bounded(None, 0, None, "use 1000")
     """Maximum policy lag of an unroll in optimizer steps, at least 0. The learner skips
@@ -90,7 +90,7 @@ class PolicyAgent(EnvironmentAgent):
         )
 
     def default_net(self, spec: EnvSpec) -> NetConfig:
-        """See ``EnvironmentAgent.default_net``; an LSTM for partial observations.
+        """Returns a network with an LSTM if observations are partial; see ``net_for``.
 
         For continuous actions, the network always standardizes vectors, because the
         entries of a vector have different units.

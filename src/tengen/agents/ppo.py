@@ -58,7 +58,7 @@ _LAG_BATCHES = 25
 
 @dataclass(frozen=True, kw_only=True)
 class Ppo(PolicyAgent):
-    """PPO; see the module docstring."""
+    """Settings of PPO; the module docstring gives the sources and the differences."""
 
     kind: Literal["ppo"] = "ppo"
     """The agent's name, as in ``--agent``."""
@@ -90,10 +90,10 @@ class Ppo(PolicyAgent):
     baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
     """Weight of the baseline loss relative to the policy loss, at least 0."""
     entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
-    """Weight of the entropy bonus, at least 0. A larger weight explores more."""
+    """Weight of the entropy bonus, at least 0. Raising it increases exploration."""
     uses_vtrace: bool = True
-    """Whether V-trace corrects advantages and returns for policy lag. If not, they are
-    those of the acting policy."""
+    """Whether V-trace corrects advantages and returns for policy lag. If not, they
+    estimate the value of the acting policy, not of the newest policy."""
     max_lag: int | None = bounded(None, 0, None, "use 1000")
     """Maximum policy lag of an unroll in optimizer steps, at least 0. The learner skips
     unrolls of older policies. None: the number of optimizer steps on 25 batches."""
@@ -124,7 +124,7 @@ class Ppo(PolicyAgent):
         return ReplayConfig(sampler="fifo", max_items=32)
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
-        """See ``EnvironmentAgent.default_learner``: a batch has one turn's unrolls."""
+        """Returns settings for batches with one turn's unrolls."""
         return LearnerConfig(
             batch_size=16,
             num_shards=1,
@@ -168,8 +168,8 @@ class Ppo(PolicyAgent):
             or all(name.startswith(FRAMES) for name in state),
             "agent.num_minibatches",
             self.num_minibatches,
-            f"must be at most the {batch_size} unrolls of a batch where the network "
-            f"has a memory; lower it",
+            f"must be at most the {batch_size} unrolls of a batch if the network is "
+            "recurrent; lower it",
         )
 
     def make_update(self, task: str, net: Net, store: ExperienceConfig) -> PpoUpdate:

@@ -1,4 +1,4 @@
-"""The base classes of epsilon-greedy agents, which learn action values."""
+"""The base classes of epsilon-greedy agents that learn Q values."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ class EpsilonAgent(EnvironmentAgent):
     """Probability of a random action in the copy that explores most, in [0, 1]."""
     epsilon_power: float = bounded(7.0, 0, None, "raise it")
     """Spread of exploration over the copies, at least 0: the copy that explores least
-    has probability ``epsilon ** (1 + epsilon_power)``. 0: the same for all copies."""
+    has probability ``epsilon ** (1 + epsilon_power)``. 0: the same in all copies."""
 
     @classmethod
     def refusal_of(cls, actions: ActionSpec) -> str:
         """See ``EnvironmentAgent.refusal_of``."""
         if actions.is_discrete and actions.shape == ():
             return ""
-        return "its actions must be one choice among some"
+        return "it needs a single discrete action"
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""
@@ -114,7 +114,7 @@ class EpsilonAgent(EnvironmentAgent):
         return Acting(mode="epsilon" if spec.protocol else "greedy")
 
     def values_of(self, outputs: Arrays) -> NDArray[np.float32]:
-        """Returns the Q values ``[N, A]``, computed from a network's outputs."""
+        """Returns the Q values ``[N, A]`` of N rows of network outputs."""
         if not self.is_duelling:
             return outputs["q"]
         advantage = outputs["advantage"]
@@ -239,7 +239,7 @@ def acting_errors(
     """Returns the TD errors of the actor's Q values, ``[B, T - 1]``; 0 at reset steps.
 
     The formulas must match those of the learner (``tengen.losses.n_step_targets`` and
-    ``td_errors``). The acting network serves as both online and target network.
+    ``td_errors``). The acting network serves as both the online and the target network.
 
     Source: Horgan et al. 2018, "Distributed Prioritized Experience Replay"
     (arXiv:1803.00933), section 3; Espeholt et al. 2020, "SEED RL" (arXiv:1910.06591),
@@ -259,7 +259,7 @@ def acting_errors(
         reached = _signed_parabolic(reached, rescaling_epsilon)
     is_live = steps["is_reset"][:, :-1] == 0
     goes_on = discount * (steps["terminated"][:, :-1] == 0)
-    # Before a reset step, and at the end, the target bootstraps from the next Q value.
+    # Before a reset step, and at the item's end, bootstrap from the next Q value.
     is_cut = np.ones_like(is_live)
     is_cut[:, :-1] = ~is_live[:, 1:]
     follows = reached

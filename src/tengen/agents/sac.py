@@ -7,9 +7,9 @@ Christodoulou 2019, "Soft Actor-Critic for Discrete Action Settings" (arXiv:1910
 Differs from the papers: one optimizer updates actor, critics and temperature together,
 so the actor's gradient uses the critics from before the step; initial actions are
 sampled from the initial policy, which is broad, not uniformly; actors use models that
-are some steps old; a truncated episode bootstraps. For discrete actions the target
-entropy is half of the maximum entropy. The paper uses 0.98 of the maximum, which keeps
-a policy over few actions almost uniform.
+lag some optimizer steps behind; targets bootstrap at a truncation. For discrete actions
+the target entropy is half of the maximum entropy. The paper uses 0.98 of the maximum,
+which keeps a policy over few actions almost uniform.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ __all__ = ["Sac", "SacUpdate"]
 
 @dataclass(frozen=True, kw_only=True)
 class Sac(EnvironmentAgent):
-    """SAC; see the module docstring.
+    """Settings of SAC; the module docstring gives the sources and the differences.
 
     The network outputs ``policy``. For continuous actions it contains the means before
     tanh, then the logarithms of the standard deviations; for discrete actions, logits.
@@ -91,8 +91,8 @@ class Sac(EnvironmentAgent):
     def refusal_of(cls, actions: ActionSpec) -> str:
         """See ``EnvironmentAgent.refusal_of``."""
         if actions.is_discrete:
-            return "" if actions.shape == () else "its actions are several choices"
-        return "" if all(actions.is_bounded) else "its actions must have bounds"
+            return "" if actions.shape == () else "it needs a single action, or a Box"
+        return "" if all(actions.is_bounded) else "it needs actions with finite bounds"
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""
@@ -127,8 +127,8 @@ class Sac(EnvironmentAgent):
         memory = [name for name in state if not name.startswith(FRAMES)]
         if memory:
             raise UsageError(
-                f"net ({', '.join(memory)}) must have no memory with agent sac; set "
-                f"net.lstm_units=0, or use --agent ppo"
+                f"net ({', '.join(memory)}) must not be recurrent with agent sac; set "
+                "net.lstm_units=0, or use --agent ppo"
             )
         return ItemLayout(num_steps=2, period=1, state=dict(state))
 
@@ -194,10 +194,10 @@ class SacUpdate(Update):
         self._agent = agent
         self._actions = actions
         self.critics = Critics(net, agent.num_critics, actions)
-        # In evaluation mode critics do not update the statistics copied from the actor.
+        # In evaluation mode, observation statistics stay as copied from the actor.
         self.critics.eval()
         self.target = copy.deepcopy(self.critics).requires_grad_(False)
-        # Listed once, because listing the weights takes as long as updating them.
+        # Cache the lists, because listing the weights takes as long as updating them.
         self._target_weights: list[torch.Tensor] = list(self.target.parameters())
         self._critic_weights: list[torch.Tensor] = list(self.critics.parameters())
         self.log_temperature = torch.nn.Parameter(
@@ -342,7 +342,7 @@ class _Drawn:
     """Actions of the policy for a batch of inputs, with their log-probabilities."""
 
     action: Tensor | None
-    """Sampled actions ``[B, K]`` in [-1, 1]; None if discrete, as losses use all."""
+    """Sampled actions ``[B, K]`` in [-1, 1]; None if discrete."""
     log_policy: Tensor
     """``[B]`` log-density of ``action``; if discrete, ``[B, A]`` log-probabilities."""
     entropy: Tensor

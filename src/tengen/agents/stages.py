@@ -1,4 +1,4 @@
-"""Stages of a self-play run, which define when and into what the network grows.
+"""Stages of a self-play run: when its network grows, and to which size.
 
 The run's config defines the stages. The start of a stage depends on the total budget of
 all calls of ``tengen train`` on the run so far, because budgets of future calls are
@@ -35,8 +35,8 @@ class NetStage:
     """A larger network, into which the run's network grows at a given point of the run.
 
     The stage begins at the first learner turn after its point, when all earlier stages
-    have begun. The checkpoint records that the stage has begun, so that a network never
-    shrinks and never grows twice for one stage.
+    have begun. The checkpoint records that the stage has begun, so that a resumed run
+    never shrinks its network or begins a stage twice.
 
     The point is a number of games, or of core-minutes: the CPU time of the run's
     processes in all calls of ``tengen train``. A call with a budget in games ignores
@@ -45,20 +45,18 @@ class NetStage:
     """
 
     net: NetConfig
-    """The network of the stage, no smaller than that of the previous stage. Only the
-    size of its trunk is used; other settings are those of the run's initial network."""
-    share: float = bounded(
-        0.5, 0, 1, "0.4 begins it early enough", above=True, below=True
-    )
+    """The network of the stage, at least as large as the previous stage's network. Only
+    its trunk's size is used; the initial network defines the other settings."""
+    share: float = bounded(0.5, 0, 1, "0.4 is early enough", above=True, below=True)
     """Fraction of the run's core-minutes after which the stage begins, above 0 and
     below 1. The run's core-minutes include earlier calls and this call's budget."""
-    latest: float = bounded(0.0, 0, hint="0 leaves it to the share")
+    latest: float = bounded(0.0, 0, hint="use 0 to let share decide")
     """Core-minutes after which the stage begins even if ``share`` is not reached; 0:
     only ``share`` decides."""
-    least: float = bounded(0.0, 0, hint="0 suits any budget")
+    least: float = bounded(0.0, 0, hint="use 0 for any budget")
     """Minimum core-minutes of the run, including this call's budget, for the stage to
     begin; at least 0. In a shorter run the smaller network ends up stronger."""
-    games: int = bounded(0, 0, hint="0 goes by core-minutes")
+    games: int = bounded(0, 0, hint="use 0 to let core-minutes decide")
     """Number of games after which the stage begins. ``share``, ``latest`` and ``least``
     are then ignored. 0: these three settings decide."""
 

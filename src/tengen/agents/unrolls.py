@@ -1,4 +1,4 @@
-"""Functions that unroll a network over a batch of items, as time-major tensors."""
+"""Functions that evaluate a network on all steps of a batch of items, time-major."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def first_steps(is_reset: Tensor) -> Tensor:
 
 
 def unroll(net: Net, columns: dict[str, Tensor]) -> Unrolled:
-    """Evaluates a network on all steps of a batch of items, from their stored states.
+    """Returns a network's outputs for all steps of items, given their stored states.
 
     Args:
         net: The network.
@@ -143,11 +143,11 @@ def unroll(net: Net, columns: dict[str, Tensor]) -> Unrolled:
 
 
 def unroll_of_all(net: Net, columns: dict[str, Tensor], group: Group) -> Unrolled:
-    """Returns ``unroll`` of this learner's items, with statistics over all learners.
+    """Does ``unroll`` on this learner's items, with all learners' statistics.
 
     A network in training mode updates its observation statistics with its inputs, and
-    its outputs depend on these statistics. So the statistics must include the items of
-    all learners, to get the outputs of a single learner.
+    its outputs depend on these statistics. With the items of all learners in the
+    statistics, the outputs equal those of a single learner.
 
     Args:
         net: The network, in training mode.

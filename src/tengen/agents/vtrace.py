@@ -1,4 +1,4 @@
-"""V-trace, the actor-critic of IMPALA with importance-weighted policy gradients.
+"""V-trace, IMPALA's actor-critic, whose importance weights correct for policy lag.
 
 Source: Espeholt et al. 2018, "IMPALA: Scalable Distributed Deep-RL with
 Importance Weighted Actor-Learner Architectures" (arXiv:1802.01561), section 4.
@@ -37,7 +37,7 @@ __all__ = ["Vtrace", "VtraceUpdate"]
 
 @dataclass(frozen=True, kw_only=True)
 class Vtrace(PolicyAgent):
-    """V-trace; see the module docstring."""
+    """Settings of V-trace; the module docstring names the source and differences."""
 
     kind: Literal["vtrace"] = "vtrace"
     """The agent's name, as in ``--agent``."""
@@ -53,7 +53,7 @@ class Vtrace(PolicyAgent):
     baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
     """Weight of the baseline loss relative to the policy loss, at least 0."""
     entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
-    """Weight of the entropy bonus, at least 0. A larger weight explores more."""
+    """Weight of the entropy bonus, at least 0. Raising it increases exploration."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -62,7 +62,7 @@ class Vtrace(PolicyAgent):
             UsageError: A field is out of its range.
         """
         super().__post_init__()
-        # The paper's proof of contraction requires it (section 4.1, below equation 1).
+        # The paper's proof of contraction needs this (section 4.1, below equation 1).
         check(
             self.clip_c <= self.clip_rho,
             "clip_c",
@@ -71,7 +71,7 @@ class Vtrace(PolicyAgent):
         )
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """Returns a queue; see ``EnvironmentAgent.default_store``."""
+        """Returns a queue of at most 64 unrolls; see ``EnvironmentAgent``."""
         return ReplayConfig(sampler="fifo", max_items=64)
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
@@ -89,7 +89,7 @@ class Vtrace(PolicyAgent):
                 num_warmup_steps=0,
                 cooldown=1.0,
                 max_grad_norm=0.5 if is_large else 40.0,
-                # With averaged weights, actors would have a lag of a hundred steps.
+                # Averaging the weights would add a policy lag of about a hundred steps.
                 average_decay=0.0,
                 epsilon=1e-5 if is_large else 1e-8,
             ),

@@ -1,8 +1,8 @@
-"""Bundled players: small trained models, with manifests of their training and rating.
+"""Bundled players: small trained models, with manifests of their training and strength.
 
 Each player is a folder in ``players/``: a model directory with half-precision weights
-and ``player.json``. ``tengen.models.resolve_model`` finds them by name. Importing this
-package does not import torch.
+and ``player.json``. ``tengen.models.resolve_model`` finds players by name. Importing
+this package does not import torch.
 """
 
 from __future__ import annotations

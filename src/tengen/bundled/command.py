@@ -24,12 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "name",
         nargs="?",
         metavar="NAME",
-        help="show the levels of one player, such as go/9",
+        help="show the levels of one player, for example go/9",
     )
 
 
 def players(args: argparse.Namespace) -> dict[str, Any]:
-    """Prints the bundled players, or the levels of one player; returns manifests.
+    """Prints the bundled players, or one player with its levels.
 
     Raises:
         UsageError: The named player does not exist, or a manifest is damaged.

@@ -44,10 +44,10 @@ _MOST_LEVELS = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Strength:
-    """A measurement of a player's strength, and the command that measures it."""
+    """A measurement of a player's strength, and the command that repeats it."""
 
     what: str
-    """Description of the quantity that ``value`` measures."""
+    """What ``value`` measures, such as the score against an opponent."""
     value: float
     """The measured value, a fraction in [0, 1]."""
     low: float
@@ -55,16 +55,12 @@ class Strength:
     high: float
     """Upper end of the 95 % confidence interval of ``value``."""
     number: int
-    """Number of games or positions in the measurement."""
+    """Number of games or positions on which ``value`` is based."""
     command: str
     """The command that repeats the measurement."""
 
     def __post_init__(self) -> None:
-        """Checks the values of the fields.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         for name in ("value", "low", "high"):
             check_range(name, getattr(self, name), 0.0, 1.0)
         check_range("number", self.number, 1, 10_000_000)
@@ -77,9 +73,9 @@ class RatedLevel(Level):
     name: str
     """The level's name for ``--level``, a single word."""
     rating: float = bounded(0.0, -_MOST_RATING, _MOST_RATING)
-    """The level's Elo rating, on a scale where ``random`` is rated 0."""
+    """The level's Elo rating, on the scale on which ``random`` is rated 0."""
     rating_error: float = bounded(0.0, 0.0, _MOST_RATING)
-    """The half-width of the rating's 95 % confidence interval, in Elo."""
+    """Half-width of the rating's 95 % confidence interval, in Elo."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +89,8 @@ class Manifest:
     task: str
     """The game that the player plays."""
     trained_on: str
-    """The game that the player was trained on. Its board may be smaller than the board
-    of ``task``, because the network's weights do not depend on the board size."""
+    """The game that the player was trained on. Its board may be smaller than that of
+    ``task``: the network's weights do not depend on the board size."""
     net: str
     """The size of the network, such as ``2x32``."""
     recipe: str
@@ -102,11 +98,11 @@ class Manifest:
     command: str
     """The command that trained the player."""
     commit: str
-    """The Git commit of tengen that trained the player."""
+    """The Git commit of tengen with which the player was trained."""
     games: int = bounded(0, 0)
     """Number of self-play games in the training run."""
     cpu_seconds: float = bounded(0.0, 0.0)
-    """CPU time of the training run over all processes, in seconds."""
+    """CPU time of all processes of the training run, in seconds."""
     strength: tuple[Strength, ...] = ()
     """Measurements of the player's playing strength."""
     levels: tuple[RatedLevel, ...] = ()
@@ -114,26 +110,22 @@ class Manifest:
     levels_command: str = ""
     """The command that measures the levels' ratings."""
     num_bytes: int = bounded(0, 0)
-    """Total size of the model files, without the manifest, in bytes."""
+    """Total size of the model's files except the manifest, in bytes."""
     sha256: dict[str, str]
-    """SHA-256 digest of each model file by file name, in lower-case hexadecimal."""
+    """SHA-256 digests of the model's files by file name, in lower-case hexadecimal."""
 
     def __post_init__(self) -> None:
-        """Checks the values of the fields.
-
-        Raises:
-            UsageError: A field is out of its range, or a name or digest is malformed.
-        """
+        """Raises UsageError if a field is out of its range or malformed."""
         check_fields(self)
         is_name = _NAME.fullmatch(self.name) is not None
-        check(is_name, "name", self.name, "must be as go/9; name it so")
+        check(is_name, "name", self.name, "must be a name such as go/9; rename it")
         for name, digest in self.sha256.items():
             is_plain = re.fullmatch("[a-z0-9_]+[.][a-z]+", name) is not None
-            check(is_plain, "sha256", name, "must be of a file of the model")
+            check(is_plain, "sha256", name, "must name a file of the model; correct it")
             is_digest = _SHA256.fullmatch(digest) is not None
-            check(is_digest, f"sha256.{name}", digest, "must be 64 hexadecimal digits")
+            check(is_digest, f"sha256.{name}", digest, "must be 64 hex digits; fix it")
         num_levels = len(self.levels)
-        rule = f"must be at most {_MOST_LEVELS}; leave some out"
+        rule = f"must be at most {_MOST_LEVELS}; remove some"
         check(num_levels <= _MOST_LEVELS, "levels", num_levels, rule)
 
 
@@ -146,12 +138,12 @@ def find_level(manifest: Manifest, word: str) -> RatedLevel:
             the level with the nearest rating.
 
     Raises:
-        UsageError: The player does not have the level.
+        UsageError: The player does not have this level, or has no levels.
     """
     levels = manifest.levels
     if not levels:
         raise UsageError(
-            f"level ({word}) of {manifest.name} was not measured; use --simulations"
+            f"level ({word}) of {manifest.name} was never rated; use --simulations"
         )
     if re.fullmatch("[0-9]{1,9}", word):
         check_range("level", int(word), 1, len(levels), "choose one")
@@ -161,8 +153,8 @@ def find_level(manifest: Manifest, word: str) -> RatedLevel:
     names = {level.name: level for level in levels}
     if word not in names:
         raise UsageError(
-            f"level ({word}) is neither a number of 1 to {len(levels)}, rating:N nor "
-            f"a level's name; {did_you_mean(word, names)}"
+            f"level ({word}) must be a number from 1 to {len(levels)}, rating:N or a "
+            f"level's name; {did_you_mean(word, names)}"
         )
     return names[word]
 
@@ -173,9 +165,9 @@ BUNDLED = "bundled:"
 FOLDER = Path(__file__).parent / "players"
 """The folder that contains one model directory per bundled player."""
 
-_ADVICE = "install tengen again"
+_ADVICE = "reinstall tengen"
 _MOST_BYTES = 4 << 20
-# The character in a folder's name that replaces a slash in the player's name.
+# In the name of a player's folder, this character replaces each slash.
 _SLASH = "-"
 
 
@@ -186,9 +178,9 @@ def bundled_names() -> list[str]:
 
 
 def bundled_name(word: str) -> str | None:
-    """Returns the bundled player that ``word`` names; None if it names no player.
+    """Returns the bundled player that ``word`` names, or None.
 
-    An existing path never names a bundled player.
+    A word that is an existing path names that path, not a bundled player.
 
     Args:
         word: The name with or without prefix, ``bundled:go/9`` or ``go/9``.
@@ -204,10 +196,10 @@ def bundled_name(word: str) -> str | None:
 
 
 def known_name(name: str) -> str:
-    """Returns ``name`` if it is in ``bundled_names``.
+    """Returns ``name`` after checking that a bundled player has this name.
 
     Raises:
-        UsageError: No bundled player is named ``name``.
+        UsageError: No bundled player has this name.
     """
     known = bundled_names()
     if name not in known:
@@ -232,18 +224,18 @@ def read_manifest(name: str) -> Manifest:
     )
     manifest = from_dict(Manifest, content, where=str(path))
     if manifest.name != name:
-        raise UsageError(f"{MANIFEST_FILE} ({path}) is of {manifest.name}; {_ADVICE}")
+        raise UsageError(f"{MANIFEST_FILE} ({path}) is for {manifest.name}; {_ADVICE}")
     return manifest
 
 
 def bundled_folder(name: str) -> Path:
-    """Verifies the files of a bundled player; returns its model directory.
+    """Verifies the checksums of a bundled player; returns its model directory.
 
     Args:
         name: One of ``bundled_names``.
 
     Raises:
-        UsageError: A model file is missing, damaged or too large.
+        UsageError: The manifest or a model file is missing, damaged or too large.
     """
     folder, manifest = _folder(name), read_manifest(name)
     num_bytes = 0
@@ -264,13 +256,13 @@ def bundled_folder(name: str) -> Path:
         num_bytes += size
         if found != digest:
             raise UsageError(
-                f"bundled file ({path}) is damaged, its sha256 is not the one in "
+                f"bundled file ({path}) is damaged, its SHA-256 differs from that in "
                 f"{MANIFEST_FILE}; {_ADVICE}"
             )
     if num_bytes != manifest.num_bytes:
         raise UsageError(
-            f"{MANIFEST_FILE} ({folder / MANIFEST_FILE}) must say {num_bytes} bytes, "
-            f"not {manifest.num_bytes}; {_ADVICE}"
+            f"{MANIFEST_FILE} ({folder / MANIFEST_FILE}) must give {num_bytes} as "
+            f"num_bytes, not {manifest.num_bytes}; {_ADVICE}"
         )
     return folder
 
@@ -283,13 +275,13 @@ def level_of(word: str, level: str) -> RatedLevel:
         level: A level's number or name, or ``rating:1200``, as for ``find_level``.
 
     Raises:
-        UsageError: ``word`` names no bundled player, or it does not have the level.
+        UsageError: ``word`` names no bundled player, or the level does not exist.
     """
     name = bundled_name(word)
     if name is None:
         raise UsageError(
-            f"level ({level}) is of bundled players, and {word} is none; use "
-            f"--simulations, or tengen players lists them"
+            f"level ({level}) needs a bundled player, and {word} is not one; use "
+            "--simulations, or choose one from tengen players"
         )
     return find_level(read_manifest(name), level)
 

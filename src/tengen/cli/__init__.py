@@ -1,9 +1,9 @@
-"""The command line: a table of commands whose modules are imported on demand.
+"""The command line: a table of commands, whose modules are imported on demand.
 
-A command is a function ``(args) -> report``. It prints human-readable text, unless
+A command is a function ``(args) -> report``. It prints text for people, except if
 ``args.json`` is set; then the last line of stdout is the report as one JSON object.
-With ``--quiet``, stdout contains only this object; errors and warnings still go to
-stderr. The process exits with the report's ``exit_code``, or with 0 if there is none.
+With ``--quiet``, stdout has nothing else; errors and warnings still go to stderr. The
+process exits with the report's ``exit_code``, or 0.
 
 Exit codes: 0 success, 1 failure, 2 bad usage or config, 130 interrupted.
 """
@@ -53,17 +53,17 @@ class Command:
     name: str
     """The command's name on the command line, one or two words."""
     target: str
-    """``module:function``. The module's ``function_arguments(parser)`` declares the
-    command's arguments, or its ``add_arguments(parser)`` those of all its commands."""
+    """``module:function``. The command's arguments are declared by the module's
+    ``<function>_arguments(parser)``, if it exists, or ``add_arguments(parser)``."""
     help: str
     """A short description for the list of commands."""
     talks: bool = False
-    """Whether the command prints even with --quiet, because its stdout is essential: a
-    protocol's replies, a script, or an address to connect to."""
+    """Whether the command prints even with ``--quiet``, because its output is its
+    purpose: a protocol's responses, a script, or an address to connect to."""
 
 
 COMMANDS = (
-    Command("train", "tengen.recipes.run:train", "train an agent from nothing"),
+    Command("train", "tengen.recipes.run:train", "train an agent from scratch"),
     Command("play", "tengen.play.command:play", "play against a trained agent", True),
     Command(
         "serve",
@@ -109,9 +109,9 @@ COMMANDS = (
     Command(
         "scale",
         "tengen.launch.scale_command:scale",
-        "change how many processes act in a run",
+        "change the number of a run's actor processes",
     ),
-    Command("stop", "tengen.observe.status:stop", "ask a run to save and end"),
+    Command("stop", "tengen.observe.status:stop", "make a run save its work and end"),
     Command("recipes", "tengen.recipes.command:recipes", "list what can be trained"),
     Command(
         "game new",
@@ -151,7 +151,7 @@ COMMANDS = (
         "one role: evaluate the network for actors",
     ),
     Command(
-        "shuffle", "tengen.roles.alone.command:shuffle", "one role: draw batches ahead"
+        "shuffle", "tengen.roles.alone.command:shuffle", "one role: prepare batches"
     ),
     Command(
         "learn",
@@ -168,12 +168,12 @@ COMMANDS = (
     Command(
         "store top",
         "tengen.roles.store:store_top",
-        "show what a store holds and what waits for it",
+        "show a store's contents, and which clients wait for it",
     ),
     Command(
         "store replicate",
         "tengen.roles.store:store_replicate",
-        "copy a store on another host to a folder here, continuously",
+        "keep a live copy of a store on another host in a local folder",
     ),
     Command(
         "data import-minigo",
@@ -185,11 +185,11 @@ COMMANDS = (
         "tengen.models.onnx_command:export_onnx",
         "export a model to ONNX for other programs",
     ),
-    Command("bench", "tengen.cli.bench.command:bench", "measure the speed of one part"),
+    Command("bench", "tengen.cli.bench.command:bench", "measure a component's speed"),
     Command(
         "completion",
         "tengen.cli.completion:completion",
-        "print a script that completes commands in a shell",
+        "print a shell's completion script",
         talks=True,
     ),
 )
@@ -202,25 +202,23 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
-        """Raises UsageError with argparse's message about invalid arguments."""
-        raise UsageError(
-            f"arguments ({message}) are not understood; try {self.prog} -h"
-        )
+        """Raises UsageError with argparse's message."""
+        raise UsageError(f"arguments ({message}) are invalid; see {self.prog} -h")
 
     def options(self) -> list[str]:
-        """Returns the parser's long options, such as ``--json``."""
+        """Returns the parser's options that begin with ``--``, such as ``--json``."""
         strings = (text for action in self._actions for text in action.option_strings)
         return [text for text in strings if text.startswith("--")]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code; prints errors as one stderr line."""
+    """Runs a command; returns its exit code. An error is printed as one stderr line."""
     _prepare_streams()
     if argv is None:
         mark_own_process()
     try:
-        # If C code crashes, for example in an environment, the traceback on stderr
-        # shows the Python line that called the code.
+        # If C code crashes, for example that of an environment, faulthandler prints the
+        # Python traceback to stderr.
         with contextlib.suppress(OSError, ValueError):
             if not faulthandler.is_enabled():
                 faulthandler.enable()
@@ -232,8 +230,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     except BrokenPipeError:
-        # The reader of stdout closed the pipe. Without this redirection, Python would
-        # report a second error when it flushes stdout at exit.
+        # The reader of stdout closed the pipe. Redirect stdout, or Python would report
+        # a second error when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return TengenError.exit_code
     except Exception as error:
@@ -244,7 +242,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parse_command(argv: Sequence[str]) -> tuple[Command, argparse.Namespace]:
-    """Returns the command and its parsed arguments, without running the command.
+    """Returns a command and its parsed arguments. Does not run the command.
 
     Args:
         argv: The words after ``tengen``.
@@ -258,7 +256,7 @@ def parse_command(argv: Sequence[str]) -> tuple[Command, argparse.Namespace]:
 
 
 def command_parser(command: Command) -> CommandParser:
-    """Imports a command's module, and returns a parser for the command's arguments."""
+    """Imports a command's module; returns a parser for the command's arguments."""
     module_name, _, function = command.target.partition(":")
     module = importlib.import_module(module_name)
     parser = CommandParser(prog=f"tengen {command.name}", description=command.help)
@@ -277,7 +275,7 @@ def command_parser(command: Command) -> CommandParser:
 
 
 def _prepare_streams() -> None:
-    """Opens /dev/null for closed standard streams; others escape invalid characters."""
+    """Replaces closed standard streams; makes open ones escape invalid characters."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
@@ -306,7 +304,7 @@ def _run(argv: list[str]) -> int:
 
 @contextlib.contextmanager
 def _quietly(command: Command) -> Iterator[None]:
-    """Silences the progress line, and also stdout unless ``command.talks``."""
+    """Silences the progress line and, unless ``command.talks``, stdout."""
     from tengen.observe.progress_line import silenced
 
     with silenced(), open(os.devnull, "w") as nowhere:
@@ -318,7 +316,7 @@ def _quietly(command: Command) -> Iterator[None]:
 
 
 def find_command(argv: Sequence[str]) -> Command:
-    """Returns the command named by the first words of ``argv``.
+    """Returns the command that the first one or two words of ``argv`` name.
 
     Args:
         argv: The words after ``tengen``.
@@ -337,13 +335,13 @@ def find_command(argv: Sequence[str]) -> Command:
 
 def _unknown(name: str, argv: Sequence[str], known: Mapping[str, Command]) -> str:
     if name.startswith("-"):
-        return f"command ({name}) is not known; name one first, as tengen --help has it"
+        return f"command ({name}) is not known; put a command first, see tengen --help"
     rest = [full.split()[1] for full in known if full.startswith(f"{name} ")]
     if not rest:
         return f"command ({name}) is not known; {did_you_mean(name, known)}"
     if len(argv) < 2 or argv[1].startswith("-"):
         ways = " or ".join(f"tengen {name} {word}" for word in rest)
-        return f"command ({name}) needs one more word; try {ways}"
+        return f"command ({name}) needs a subcommand; try {ways}"
     typed = f"{name} {argv[1]}"
     return f"command ({typed}) is not known; {did_you_mean(argv[1], rest)}"
 
@@ -352,13 +350,13 @@ def _parse(parser: CommandParser, argv: list[str]) -> argparse.Namespace:
     args, unknown = parser.parse_known_args(argv)
     if not unknown:
         return args
-    # If the command has subcommands, ``args.parser`` is the chosen one's parser.
+    # If the command has subcommands, ``args.parser`` is the chosen subcommand's parser.
     parser = getattr(args, "parser", parser)
     name = unknown[0].partition("=")[0]
     if name.startswith("-"):
         known = parser.options()
         raise UsageError(f"option ({name}) is not known; {did_you_mean(name, known)}")
-    raise UsageError(f"argument ({name}) is one too many; try {parser.prog} -h")
+    raise UsageError(f"argument ({name}) is unexpected; see {parser.prog} -h")
 
 
 def _overview() -> str:
@@ -384,10 +382,10 @@ def _fail(message: str, code: int) -> int:
 
 
 def _say(message: str) -> None:
-    # Always print a single line, because scripts read stderr.
+    # Print a single line, because scripts parse stderr.
     text = f"tengen: {' '.join(message.split())}"
-    # Importing the progress line is slow, and a command that has not imported it shows
-    # no progress, so do not import it here.
+    # Do not import the progress line here: the import is slow, and a command that has
+    # not imported it shows no progress line to wipe.
     lines = sys.modules.get("tengen.observe.progress_line")
     with contextlib.nullcontext() if lines is None else lines.wiped():
         print(text, file=sys.stderr)

@@ -1,7 +1,7 @@
 """``tengen completion bash|zsh|fish``: prints a shell completion script.
 
 The script contains a table of completions, generated from the arguments that the
-commands declare. So pressing Tab does not start Python.
+commands declare, so that pressing Tab need not start Python.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from tengen.recipes.registry import recipes
 __all__ = ["TASK", "add_arguments", "completion", "completions"]
 
 _SHELLS = ("bash", "zsh", "fish")
-# The line of a script template that the table replaces.
+# The line of a script's template that is replaced with the table.
 _MARK = "    @TABLE@\n"
 
 FILE, FOLDER, RUN, VALUE = "<file>", "<folder>", "<run>", "<value>"
-"""Completion placeholders for paths and for arbitrary values."""
+"""Placeholders in the table for paths and for arbitrary values."""
 MODEL, TASK = "<model>", "<task>"
-"""Completion placeholders for models (bundled players or folders) and for tasks."""
+"""Placeholders in the table for models (bundled players or folders) and for tasks."""
 
-# Maps an argument's metavar or destination, in lower case, to its placeholder.
+# Placeholders by an argument's metavar or destination, in lower case.
 _KINDS = {
     "a": MODEL,
     "b": MODEL,
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def completion(args: argparse.Namespace) -> dict[str, Any]:
-    """Prints the completion script, unless ``--json`` is given, and returns it.
+    """Generates the completion script; prints it, unless ``--json`` is given.
 
     Returns:
         ``shell`` and ``script``.
@@ -71,7 +71,7 @@ def completion(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _line(shell: str, key: str, words: list[str]) -> str:
-    """Returns one line of the completion table in the syntax of ``shell``."""
+    """Returns an entry of the completion table in the syntax of ``shell``."""
     said = " ".join(map(_quoted, words))
     if shell == "fish":
         return f"    case {_quoted(key)}\n        printf '%s\\n' {said}\n"
@@ -79,12 +79,12 @@ def _line(shell: str, key: str, words: list[str]) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Returns ``word`` in single quotes, without the quotes that it contains."""
+    """Returns ``word`` in single quotes; single quotes inside it are removed."""
     return "'" + word.replace("'", "") + "'"
 
 
 def completions() -> dict[str, list[str]]:
-    """Returns the completion table, which maps the words typed so far to next words.
+    """Returns the completion table, which maps typed words to possible next words.
 
     The keys are ``""`` for the commands, ``game +`` for the second word of a command,
     ``train`` for a command's options, ``train --launch`` for an option's values,
@@ -92,7 +92,7 @@ def completions() -> dict[str, list[str]]:
     `TASK` for the tasks, and `MODEL` for the bundled players. An option without a key
     takes no value.
 
-    Imports installed environment packages to list their names; does not import torch.
+    Imports installed packages of environments to list their names, but not torch.
     """
     table: dict[str, list[str]] = {"": ["--help", "--version"]}
     for command in COMMANDS:
@@ -111,7 +111,7 @@ def completions() -> dict[str, list[str]]:
 def _of_parser(
     name: str, parser: argparse.ArgumentParser
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yields the rows of the completion table for a command and its subcommands."""
+    """Yields the entries of the completion table for a command and its subcommands."""
     options: list[str] = []
     place = 0
     for action in parser._actions:
@@ -134,7 +134,7 @@ def _of_parser(
 
 
 def _words(action: argparse.Action) -> list[str]:
-    """Returns the possible values of an argument, or a placeholder for them."""
+    """Returns the possible values of an argument, or a placeholder."""
     if action.choices is not None:
         return [str(choice) for choice in action.choices]
     if action.dest == "agent":

@@ -45,30 +45,30 @@ class Finding:
     """The result of one check of ``tengen doctor``."""
 
     text: str
-    """Description of the result and its consequence for tengen."""
+    """What the check found, and what follows for tengen."""
     state: State = "ok"
     """``absent``: an optional part is missing; ``bad``: training would fail."""
     fix: str = ""
-    """The command or action that fixes the problem; empty if there is none."""
+    """The command or action that fixes the problem; empty if nothing needs fixing."""
 
 
 _COMPILERS = ("c++", "g++", "clang++")
-# CPU features that speed up networks, in decreasing order of benefit.
+# CPU features that speed up networks, most beneficial first.
 _FEATURES = ("amx_bf16", "avx512_bf16", "avx512f", "avx2", "sse4_2", "asimd")
-# CPU features that the kernels of core/simd/dispatch.cc require, fastest kernels first.
+# CPU features required by each set of kernels in core/simd/dispatch.cc, fastest first.
 _KERNEL_FEATURES = {
     "avx512": ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"),
     "avx2": ("avx2", "fma", "bmi1", "bmi2"),
 }
 _MIN_MEMORY_GIB = 2.0
 _MIN_DISK_GIB = 1.0
-# Containers have 64 MB of shared memory by default, too little for image replay.
+# The default of containers, 64 MB of shared memory, is too little for image replay.
 _MIN_SHARED_MIB = 256
 _SHARED = Path("/dev/shm")
 
 
 def check_machine() -> dict[str, Finding]:
-    """Checks the machine, and returns the findings by name of the check."""
+    """Checks the machine; returns the findings by name of the check."""
     return {
         "python": _python(),
         "core": core(),
@@ -79,7 +79,7 @@ def check_machine() -> dict[str, Finding]:
         "disk": disk(),
         "shared memory": _shared_memory(),
         "compiler": _program(
-            _COMPILERS, "only to build the core again", "apt-get install g++"
+            _COMPILERS, "only to build the core", "apt-get install g++"
         ),
         "mpirun": _program(
             ("mpirun",), "only for --launch mpi", "apt-get install openmpi-bin"
@@ -95,13 +95,13 @@ def core() -> Finding:
         return Finding(
             f"not importable ({error})",
             "bad",
-            "install its wheel again; of a checkout: make setup",
+            "reinstall the wheel; in a checkout: make setup",
         )
     return Finding(str(found.__file__))
 
 
 def kernels() -> Finding:
-    """Reports the SIMD kernels that the core uses, and why it uses no faster ones."""
+    """Reports the SIMD kernels that the core uses, and why faster ones are not used."""
     try:
         chosen = importlib.import_module("tengen._core").kernel_name()
     except ImportError:
@@ -114,38 +114,38 @@ def kernels() -> Finding:
             break
         missing = [feature for feature in needed if feature not in features]
         if missing and platform.machine() in ("x86_64", "AMD64"):
-            reasons.append(f"not {name}: it has no {' '.join(missing)}")
+            reasons.append(f"not {name}: the processor lacks {' '.join(missing)}")
     return Finding(f"{chosen}: {'; '.join(reasons) or 'the only ones there are'}")
 
 
 def cores() -> Finding:
-    """Reports the default number of threads, and how it is derived."""
+    """Reports the number of usable cores, which is the default number of threads."""
     quota = quota_cores()
-    limit = "no quota" if quota is None else f"a quota of {quota:g}"
+    limit = "no quota" if quota is None else f"a CPU quota of {quota:g}"
     usable = available_cores()
     return Finding(
-        f"{usable} of {os.cpu_count()} usable, {limit}; that is --threads' default"
+        f"{usable} of {os.cpu_count()} usable, {limit}; --threads defaults to {usable}"
     )
 
 
 def memory() -> Finding:
-    """Reports the memory limit of this process, from the machine and the cgroup."""
+    """Reports the memory that this process may use, by machine and cgroup."""
     gib = memory_limit_bytes() / 2**30
     text = f"{gib:.1f} GiB (at least {_MIN_MEMORY_GIB:g})"
     if gib >= _MIN_MEMORY_GIB:
         return Finding(text)
-    return Finding(text, "bad", "give this machine or container more")
+    return Finding(text, "bad", "give this machine or container more memory")
 
 
 def disk() -> Finding:
-    """Reports the free disk space for ``runs/``, the default folder of runs."""
+    """Reports the free disk space at ``runs/``, the default folder of runs."""
     runs = Path("runs")
     folder = runs if runs.is_dir() else Path.cwd()
     gib = shutil.disk_usage(folder).free / 2**30
     text = f"{gib:.1f} GiB free in {folder.resolve()} (at least {_MIN_DISK_GIB:g})"
     if gib >= _MIN_DISK_GIB:
         return Finding(text)
-    return Finding(text, "bad", "free some, or say --out on another disk")
+    return Finding(text, "bad", "free some space, or use --out on another disk")
 
 
 def _python() -> Finding:
@@ -160,12 +160,12 @@ def _processor() -> Finding:
 
 def _shared_memory() -> Finding:
     if not _SHARED.is_dir():
-        return Finding(f"no {_SHARED}: actors in processes use files", "absent")
+        return Finding(f"no {_SHARED}: actor processes use files", "absent")
     mib = shutil.disk_usage(_SHARED).total / 2**20
     text = f"{mib:,.0f} MiB in {_SHARED}, for --actors"
     if mib >= _MIN_SHARED_MIB:
         return Finding(text)
-    return Finding(text, "absent", "of a container: docker run --shm-size=1g")
+    return Finding(text, "absent", "in a container: docker run --shm-size=1g")
 
 
 def _program(names: tuple[str, ...], what_for: str, fix: str) -> Finding:
@@ -175,9 +175,9 @@ def _program(names: tuple[str, ...], what_for: str, fix: str) -> Finding:
     return Finding(f"not found, needed {what_for}", "absent", f"on Debian: {fix}")
 
 
-# Packages that tengen requires. Only openvino has a fallback.
+# Packages that tengen requires. Only openvino has a fallback: torch.
 _REQUIRED = ("numpy", "torch", "openvino", "onnx", "safetensors", "rich")
-_WITHOUT = {"openvino": "torch computes instead, slower"}
+_WITHOUT = {"openvino": "torch is used instead, which is slower"}
 
 EXTRAS = {
     "envs": "environments of Gymnasium",
@@ -189,25 +189,25 @@ EXTRAS = {
     "vizdoom": "VizDoom",
     "football": "football",
     "video": "films of episodes",
-    "export": "graphs of networks that have no rule of tengen's",
+    "export": "export of networks for which tengen has no ONNX rules",
     "openspiel": "games of OpenSpiel",
     "ray": "--launch ray",
     "mpi": "--launch mpi",
-    "tensorboard": "the program tensorboard, which shows the curves of runs",
+    "tensorboard": "the program tensorboard, which plots the curves of runs",
     "wandb": "curves in Weights & Biases",
     "mlperf": "tengen mllog",
     "serve": "tengen serve",
 }
-"""Purpose of each extra, except the extras for benchmarks, tests and the docs site."""
+"""The purpose of each extra, without the extras for benchmarks, tests and docs."""
 
 
 def check_required() -> dict[str, Finding]:
-    """Imports the packages that training requires, and returns findings by name."""
+    """Imports the packages that training requires; returns findings by package."""
     return {name: package(name) for name in _REQUIRED}
 
 
 def package(name: str) -> Finding:
-    """Checks whether the package ``name`` can be imported, and reports its version."""
+    """Imports the package ``name``; reports its version or the reason of a failure."""
     fix = pip_install(name)
     try:
         importlib.import_module(name)
@@ -221,18 +221,18 @@ def package(name: str) -> Finding:
     try:
         return Finding(metadata.version(name))
     except metadata.PackageNotFoundError:
-        return Finding("there, installed by something else than pip")
+        return Finding("installed, but not by pip")
 
 
 def check_extras() -> dict[str, Finding]:
-    """Checks the metadata of all extras without imports; returns findings by name."""
+    """Checks which extras are installed, without imports; returns findings by name."""
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
-        text = "unknown: tengen itself was not installed by pip"
+        text = "unknown: tengen was not installed by pip"
         return {
             "extras": Finding(
-                text, "absent", "install its wheel by pip; of a checkout: make setup"
+                text, "absent", "install the wheel with pip; in a checkout: make setup"
             )
         }
     return {
@@ -257,10 +257,8 @@ def _extra(name: str, what_for: str, requirements: list[str]) -> Finding:
     if not missing and found:
         return Finding(f"{', '.join(found)}: {what_for}")
     if not names:
-        text = f"not an extra of the tengen that pip installed: {what_for}"
-        return Finding(
-            text, "absent", "install tengen again; of a checkout: make setup"
-        )
+        text = f"not an extra of the installed tengen: {what_for}"
+        return Finding(text, "absent", "reinstall tengen; in a checkout: make setup")
     text = f"no {', '.join(missing)}: {what_for}"
     return Finding(text, "absent", pip_install_extra(name))
 
@@ -293,32 +291,33 @@ def _device(device: str) -> Finding:
     cuda = torch.cuda
     if device != "cpu":
         names = [cuda.get_device_name(i) for i in range(cuda.device_count())]
-        return Finding(f"{device}, the first of {', '.join(names)}")
+        return Finding(f"{device}, the first of: {', '.join(names)}")
     is_driven = has_driver()
     if is_driven and torch.version.cuda is None:
         return Finding(
-            "cpu: there is a GPU, and this torch is built without CUDA",
+            "cpu: there is a GPU, but this torch was built without CUDA",
             "absent",
             f"uninstall torch, then {pip_install('torch')}, from an index whose torch "
             f"has CUDA, such as PyPI",
         )
     if is_driven:
         return Finding(
-            "cpu: there is a driver, and torch sees no GPU",
+            "cpu: there is a GPU driver, but torch finds no GPU",
             "absent",
-            "see nvidia-smi and CUDA_VISIBLE_DEVICES",
+            "check nvidia-smi and CUDA_VISIBLE_DEVICES",
         )
-    return Finding("cpu: torch sees no GPU")
+    return Finding("cpu: torch finds no GPU")
 
 
 def _inference(device: str) -> Finding:
     if device != "cpu":
-        return Finding("torch on the GPU, bf16 where the GPU computes in it, else fp32")
+        return Finding("torch on the GPU, in bf16 if the GPU supports it, else fp32")
     from tengen.inference.openvino_backend import is_installed, supported_precisions
 
     if not is_installed():
         return Finding(
-            "torch, fp32 or bf16 as a trial finds faster, for OpenVINO is not here",
+            "torch, in fp32 or bf16, whichever a trial run finds faster; OpenVINO is "
+            "missing",
             "absent",
             pip_install("openvino"),
         )
@@ -326,15 +325,14 @@ def _inference(device: str) -> Finding:
         native = supported_precisions()
     except (TengenError, RuntimeError) as error:
         return Finding(
-            f"OpenVINO fails ({error})", "bad", "set inference.backend=torch"
+            f"OpenVINO does not work ({error})", "bad", "set inference.backend=torch"
         )
     rest = [name for name in ("bf16", "int8") if name not in native]
-    why = f"; the processor computes no {' or '.join(rest)} itself" if rest else ""
+    why = f"; the processor has no native {' or '.join(rest)}" if rest else ""
     if len(native) == 1:
         return Finding(f"OpenVINO in {native[0]}{why}")
     return Finding(
-        f"OpenVINO in {', '.join(native)}, what a run's trial finds worth its rounding"
-        + why
+        f"OpenVINO in {', '.join(native)}; a run measures which is best" + why
     )
 
 
@@ -344,27 +342,27 @@ def _learning(device: str) -> Finding:
     from tengen.inference.config import has_bfloat16
 
     if has_bfloat16():
-        return Finding("torch on the processor, which multiplies bfloat16")
-    return Finding("torch on the processor in fp32, which has no bfloat16 of its own")
+        return Finding("torch on the CPU, in bf16")
+    return Finding("torch on the CPU, in fp32, because it has no native bf16")
 
 
 _MARKS = {"ok": "ok ", "absent": "-- ", "bad": "BAD"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds nothing, because ``doctor`` has no arguments of its own."""
+    """Adds nothing: ``doctor`` has no arguments of its own."""
 
 
 def doctor(args: argparse.Namespace) -> dict[str, Any]:
-    """Prints one line per check, followed by a fix if there is one.
+    """Runs all checks; prints a line per check, and a fix below it if needed.
 
-    Blocks for several seconds, because it imports the packages that training uses.
+    Blocks for several seconds while it imports the packages that training uses.
 
     Returns:
         ``exit_code``, 1 if a check is bad, else 0; and ``checks`` by name, with the
         keys ``ok``, ``state``, ``text`` and ``fix``.
     """
-    with ProgressLine("importing what training uses"):
+    with ProgressLine("importing the packages that training uses"):
         checks = examine()
     if not args.json:
         width = max(map(len, checks))
@@ -387,7 +385,7 @@ def doctor(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def examine() -> dict[str, Finding]:
-    """Runs all checks, and returns the findings by name, in the order of printing."""
+    """Runs all checks; returns the findings by name, in the order of printing."""
     found = {**check_machine(), **check_required()}
     if found["core"].state == "ok":
         found.update(check_choices())

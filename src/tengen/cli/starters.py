@@ -1,7 +1,7 @@
 """``tengen game new`` and ``tengen env new``: write starter files.
 
-The files are a small working game or environment, which can be trained, and its test.
-The user chooses the name.
+The files are a small working game or environment, ready for training, and its test. The
+user chooses the name.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _MODULE, _CLASS = "starter_module", "StarterClass"
 
 @dataclass(frozen=True)
 class _Starter:
-    """The templates of a module and its test, and the commands to run next."""
+    """The templates of a module and its test, and the commands to try afterwards."""
 
     kind: str
     """The first word of the command, ``game`` or ``env``."""
     source: str
-    """Template file of the module."""
+    """Name of the template file for the module."""
     test: str
-    """Template file of the module's test."""
+    """Name of the template file for the module's test."""
     after: tuple[str, ...]
     """Commands suggested to the user, with placeholders for the task and the run."""
 
@@ -68,14 +68,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "name",
         metavar="NAME",
-        help="name of the file, such as my_name, which gets a class MyName",
+        help="name of the file, such as my_name; its class is then MyName",
     )
     parser.add_argument(
         "--out",
         type=Path,
         default=Path(),
         metavar="FOLDER",
-        help="folder to write the file to, made if it is missing (here)",
+        help="folder for the file, created if it is missing (the current one)",
     )
 
 
@@ -83,7 +83,7 @@ def game_new(args: argparse.Namespace) -> dict[str, Any]:
     """Writes a small working game and its test.
 
     Returns:
-        ``task``, ``files``, and ``commands``, the commands to run next.
+        ``task``, ``files`` (paths), and ``commands`` (those to try next).
 
     Raises:
         UsageError: The name is not valid for a new module, or a file exists.
@@ -92,7 +92,7 @@ def game_new(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def env_new(args: argparse.Namespace) -> dict[str, Any]:
-    """Writes a small working environment and its test; see ``game_new`` for the report.
+    """Writes a small working environment and its test; reports as ``game_new``.
 
     Raises:
         UsageError: The name is not valid for a new module, or a file exists.
@@ -109,19 +109,19 @@ def _write(starter: _Starter, args: argparse.Namespace) -> dict[str, Any]:
     if args.out != Path():
         lines.insert(0, f"cd {shlex.quote(str(args.out))}")
     if not args.json:
-        print(f"wrote {source} and {test}; comments say what to change. Next:")
+        print(f"wrote {source} and {test}; their comments say what to change. Next:")
         for line in lines:
             print(f"  {line}")
     return {"task": task, "files": [str(source), str(test)], "commands": lines}
 
 
 def _write_files(starter: _Starter, name: str, folder: Path) -> tuple[Path, Path, str]:
-    """Writes the module and its test, or neither file. Blocks.
+    """Writes the module and its test after checking names and paths. Blocks.
 
     Args:
         starter: The template files.
         name: The module name, such as ``my_game``; the class is then ``MyGame``.
-        folder: The output folder, created if it is missing.
+        folder: The output folder, created if missing.
 
     Returns:
         The module file, the test file, and the task, such as ``my_game:MyGame``.
@@ -136,7 +136,7 @@ def _write_files(starter: _Starter, name: str, folder: Path) -> tuple[Path, Path
             not path.exists(),
             "file",
             path,
-            "must not be there yet; choose another name, or another --out",
+            "must not exist yet; choose another name or another --out",
         )
     _check_free(name, f"test_{name}")
     folder.mkdir(parents=True, exist_ok=True)
@@ -159,8 +159,8 @@ def _class_name(starter: _Starter, name: str) -> str:
         and not name.startswith("test"),
         "name",
         name,
-        f"must be small letters, digits and _, a letter first, at most {_MAX_LENGTH}, "
-        f"and not begin with test; try my_{starter.kind}",
+        f"must be at most {_MAX_LENGTH} lowercase letters, digits and _, start with a "
+        f"letter, and not with test; try my_{starter.kind}",
     )
     class_name = "".join(word.capitalize() for word in name.split("_"))
     words = re.findall(r"\w+", _text(starter.source) + _text(starter.test))
@@ -170,18 +170,14 @@ def _class_name(starter: _Starter, name: str) -> str:
         and class_name not in words,
         "name",
         name,
-        f"must make a module and a class of new names, {name} and {class_name}; "
-        f"try my_{name}",
+        f"must not give reserved names, module {name} and class {class_name}; try "
+        f"my_{name}",
     )
     return class_name
 
 
 def _check_free(*names: str) -> None:
-    """Checks that no importable module has one of ``names``.
-
-    Raises:
-        UsageError: An importable module has one of ``names``.
-    """
+    """Raises UsageError if an importable module has one of ``names``."""
     for name in names:
         is_known = name in sys.stdlib_module_names or name in sys.builtin_module_names
         if not is_known and name not in sys.modules:
@@ -191,8 +187,8 @@ def _check_free(*names: str) -> None:
                 is_known = True
         if is_known or name in sys.modules:
             raise UsageError(
-                f"name ({names[0]}) must not be that of a module which Python finds "
-                f"already ({name}); try my_{names[0]}"
+                f"name ({names[0]}) must not be the name of an existing Python module "
+                f"({name}); try my_{names[0]}"
             )
 
 

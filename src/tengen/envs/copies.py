@@ -34,12 +34,12 @@ __all__ = [
 ]
 
 MAX_SEED = 2**31 - 1
-"""The maximum seed of an environment, because many simulators take a C int."""
+"""The maximum seed of an environment; many simulators store the seed in a C int."""
 MOST_WORDS = 500
 """The maximum number of characters of a library's message in an error message."""
 
 MOST_FLOAT32 = float(np.finfo(np.float32).max)
-"""The largest finite float32, and thus of rewards and float observations."""
+"""The largest finite float32, the limit of rewards and of float observations."""
 
 # An action may exceed a bound by this fraction, because float32 rounds.
 _ROUNDING = 1e-6
@@ -49,7 +49,8 @@ _A_NUMBER = "must be a number"
 def copy_seeds(seed: int, num_envs: int) -> list[int]:
     """Returns one distinct seed below 2^31 for each copy.
 
-    Gymnasium gives copy i ``seed + i``, so seeds 0 and 1 would share almost all copies.
+    Gymnasium gives copy i the seed ``seed + i``, so that environments with the seeds 0
+    and 1 would have almost the same copies.
 
     Args:
         seed: The seed from which the copies' seeds are derived, at least 0.
@@ -139,7 +140,7 @@ def as_end(name: str, value: Any, task: str, copy: int | None = None) -> bool:
 
 
 def not_float32(value: Any) -> str:
-    """Returns the rule that ``value`` breaks if it is not finite in float32."""
+    """Returns the rule, for an error message, that a non-finite ``value`` breaks."""
     is_finite = value == value and value not in (math.inf, -math.inf)
     return f"must be at most {MOST_FLOAT32:.2g}" if is_finite else "must be finite"
 
@@ -150,7 +151,7 @@ def typed(value: Any) -> str:
 
 
 def _number(value: Any) -> Any:
-    """Returns a number, or the only element of an array; otherwise returns None."""
+    """Returns ``value`` as a number: itself, or an array's only element; else None."""
     if isinstance(value, numbers.Real):
         return value
     if isinstance(value, list | tuple):

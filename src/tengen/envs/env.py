@@ -38,8 +38,9 @@ __all__ = [
 ]
 
 MOST_BOUND = 1e8
-"""A larger bound is treated as infinite, because environments declare 1e9, 1e10 or a
-dtype's maximum for "any number". For an action, half the width of its range counts."""
+"""The largest bound that counts as finite, because environments declare 1e9, 1e10 or a
+dtype's maximum to mean "any number". For actions, the limit applies to half the width
+of the range."""
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 """Arrays of shape ``[N, ...]``, by name."""
@@ -92,10 +93,10 @@ class ActionSpec:
             len(self.shape) == 1 or (self.shape == () and self.is_discrete),
             "shape",
             self.shape,
-            "must be (K,), or () for one choice; flatten the actions",
+            "must be (K,), or () for a single choice; flatten the actions",
         )
         length = self.shape[0] if self.shape else 1
-        check(length >= 1, "shape", self.shape, "must have a part; give it one")
+        check(length >= 1, "shape", self.shape, "must have an entry; add one")
         for name in ("num_choices", "low", "high"):
             value = getattr(self, name)
             count = length if name in fields else 0
@@ -103,14 +104,14 @@ class ActionSpec:
                 len(value) == count,
                 name,
                 value,
-                f"must have {count} entries, one a part of a choice or of a number; "
-                f"correct the environment",
+                f"must have {count} entries, one per part of the action; correct the "
+                "environment",
             )
         check(
             all(choices >= 1 for choices in self.num_choices),
             "num_choices",
             self.num_choices,
-            "must be at least 1 each; correct the environment",
+            "must all be at least 1; correct the environment",
         )
         check(
             all(low <= high for low, high in zip(self.low, self.high, strict=True)),
@@ -182,7 +183,7 @@ class EnvSpec:
 
     pixel_scales: dict[str, float] = field(default_factory=dict)
     """Divisors for the pixels of images that are not uint8, by observation name: the
-    largest bound up to ``MOST_BOUND``. Images with bounds up to 1 have none."""
+    largest bound up to ``MOST_BOUND``. Images with bounds up to 1 are not listed."""
 
     has_large_vectors: bool = False
     """Whether a non-image observation has a bound above 30, up to ``MOST_BOUND``."""
@@ -223,8 +224,8 @@ class Step(NamedTuple):
     """``[N]`` bool; whether the step ignored the action and began the next episode. A
     reset step is not a transition to learn from, and counts no frames."""
     life_lost: NDArray[np.bool_] | None = None
-    """``[N]`` bool; whether learning treats the step as the end of an episode, although
-    the episode continues. None if the task's protocol does not end episodes so."""
+    """``[N]`` bool; whether a lost life ends the episode for learning, although the
+    episode continues. None if the task's protocol ignores lost lives."""
 
 
 class Env(Protocol):
@@ -257,7 +258,7 @@ class Env(Protocol):
         """
 
     def observed(self, observation: Any) -> Arrays:
-        """Converts one observation in the native form to arrays of shape ``[1, ...]``.
+        """Converts one native observation to arrays of shape ``[1, ...]``, by name.
 
         Args:
             observation: The observation of one copy, as the environment's own library
@@ -331,8 +332,8 @@ class GroupEnv(Protocol):
 
     The caller first calls ``receive_first`` of the first group, and then alternates
     between the groups: after it has received from a group, it sends actions to that
-    group before it receives from the other. The time convention is that of ``Env``. Not
-    thread-safe.
+    group before it receives from the other group. The time convention is that of
+    ``Env``. Not thread-safe.
     """
 
     @property

@@ -210,16 +210,17 @@ class RenderCamera(Camera):
 
     def close(self) -> None:
         """See ``Camera.close``."""
-        # Free the copies now; freed later, a copy could free another's OpenGL context.
+        # Free the copies now, because a copy that is freed later could destroy the
+        # OpenGL context of another copy.
         self._render = lambda copy: None
 
     def _error(self, what: str) -> RunError:
         advice = "leave --video out"
         if "mujoco" in sys.modules:
-            advice += ", or set MUJOCO_GL=egl or osmesa to what this machine draws by"
+            advice += ", or set MUJOCO_GL to a renderer of this machine, egl or osmesa"
         return RunError(
-            f'environment ("{self._name}") cannot be filmed, as its render() {what}; '
-            f"{advice}"
+            f'environment ("{self._name}") cannot be filmed, because its render() '
+            f"{what}; {advice}"
         )
 
 
@@ -231,7 +232,7 @@ def film_copies(
     num_filmed: int,
     name: str,
 ) -> FilmedEnv:
-    """Returns a ``GymnasiumEnv``, and films its first ``num_filmed`` copies.
+    """Returns a ``GymnasiumEnv`` with a camera for its first ``num_filmed`` copies.
 
     Args:
         make_one: See ``GymnasiumEnv``; called with ``render_mode`` for filmed copies.
@@ -250,7 +251,7 @@ def film_copies(
         first.close()
     if RENDER_MODE not in metadata.get("render_modes", ()):
         raise UsageError(
-            f'environment ("{name}") cannot be filmed, as its metadata names no '
+            f'environment ("{name}") cannot be filmed, because its metadata lacks '
             f'render mode "{RENDER_MODE}"; leave --video out'
         )
     filmed: list[Any] = []

@@ -80,13 +80,13 @@ def make_guarded(make: Callable[[], Any], name: str) -> Any:
         raise
     except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
         raise UsageError(
-            f'environment ("{name}") needs a package that is missing: '
+            f'environment ("{name}") needs a missing package: '
             f"{one_line(error, MOST_WORDS)}; install it"
         ) from error
     except gymnasium.error.Error as error:
         told = one_line(error, MOST_WORDS)
         raise UsageError(
-            f'environment ("{name}") is refused by Gymnasium: {told}; choose another'
+            f'environment ("{name}") is rejected by Gymnasium: {told}; choose another'
         ) from error
     except RAISED as error:
         raise UsageError(
@@ -262,8 +262,8 @@ class GymnasiumEnv:
         core = made.unwrapped
         if _STEPPED.get(id(core)) is core:
             raise UsageError(
-                f'environment ("{self._name}") must be a new one for each copy, but '
-                f"one object was returned twice; make it anew in each call"
+                f'environment ("{self._name}") must be a new object for each copy, but '
+                "one was returned twice; create one in each call"
             )
         _STEPPED[id(core)] = core
         return made
@@ -328,7 +328,7 @@ class GymnasiumEnv:
             shown = f"{len(answer)} values"
         return EnvError(
             f"{method} ({shown}) of {self._name} (copy {copy}) must return "
-            f"{len(parts)} values, {', '.join(parts)}; correct the environment"
+            f"{len(parts)} values: {', '.join(parts)}; correct the environment"
         )
 
 

@@ -57,7 +57,7 @@ SUITES: tuple[Suite, ...] = (
     vizdoom.SUITE,
     gymnasium_ids.SUITE,
 )
-"""All suites; a task belongs to the first suite whose prefix starts its name."""
+"""All suites; a task belongs to the first suite whose prefix its name begins with."""
 
 
 def names() -> list[str]:
@@ -75,7 +75,7 @@ def prefixes() -> list[str]:
 
 
 def is_known(name: str) -> bool:
-    """Returns whether a name has a suite's prefix or is a Gymnasium id.
+    """Returns whether a name begins with a suite's prefix or is a Gymnasium id.
 
     A prefix suffices, even if the suite is not installed or has no such environment.
     """
@@ -124,7 +124,7 @@ def maker_of_one(name: str) -> Callable[[], Any] | None:
 def make_groups(
     name: str, sizes: Sequence[int], seeds: Sequence[int]
 ) -> Sequence[Env | GroupEnv]:
-    """Creates groups of environment copies; an actor steps one group after the other.
+    """Creates groups of environment copies, which an actor steps in turn.
 
     Args:
         name: As for ``make``.
@@ -196,8 +196,8 @@ def with_protocol(name: str, protocol: str) -> str:
         task = _suite_of(name).with_protocol(name, protocol)
     if task is None:
         raise UsageError(
-            f"protocol ({protocol}) is not for {name}, which is played in one way; "
-            f"leave it out"
+            f"protocol ({protocol}) does not exist for {name}, which has only one; "
+            "leave it out"
         )
     have, wanted = (env_spec(one).actions.num_choices for one in (name, task))
     if have != wanted:
@@ -212,8 +212,8 @@ def env_spec(name: str) -> EnvSpec:
     """Returns an environment's spec.
 
     Creates the environment only once per process, because creation can be slow, and
-    never steps it, but may reset it. If ``close`` of the environment hangs or raises,
-    warns.
+    never steps it, but may reset it. Warns if the environment's ``close`` hangs or
+    raises.
 
     Raises:
         UsageError: As ``make``.

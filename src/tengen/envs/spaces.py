@@ -60,7 +60,8 @@ class _Entry:
     values: NDArray[np.int64] | None = None
     """The ``[n]`` values of a ``Discrete`` space; None for other spaces."""
     most: float = 0.0
-    """The largest absolute bound of the space, up to ``MOST_BOUND``, or 0."""
+    """The largest absolute value of the space's bounds that is at most ``MOST_BOUND``;
+    0 if there is none."""
 
 
 class Observations:
@@ -99,8 +100,8 @@ class Observations:
         self.has_large_vectors = any(map(_is_large, self._entries))
         if not self._entries or len(self.specs) != len(self._entries):
             raise UsageError(
-                f"observation space ({one_line(space)}) of {task} must have entries, "
-                f"each with a name of its own; rename some"
+                f"observation space ({one_line(space)}) of {task} must have entries "
+                "with distinct names; rename some"
             )
 
     def zeros(self, num_envs: int) -> Arrays:
@@ -124,7 +125,7 @@ class Observations:
                 try:
                     part = part[key]
                 except (LookupError, TypeError):
-                    rule = f"must be in the observation, of type {type(value).__name__}"
+                    rule = f"must be in the observation, a {type(value).__name__}"
                     raise self._refusal(entry.name, "missing", copy, rule) from None
             rows = arrays[entry.name]
             self._write_entry(
@@ -146,8 +147,8 @@ class Observations:
             self.check_finite(arrays)
         except UnfitError as error:
             raise UsageError(
-                f"{error.what} of {self._task} {error.rule}; pass what reset or step "
-                f"of the environment returned"
+                f"{error.what} of {self._task} {error.rule}; pass the result of the "
+                "environment's reset or step"
             ) from None
         return arrays
 
@@ -175,7 +176,7 @@ class Observations:
         if entry.values is not None:
             one_hot: NDArray[Any] = array[..., None] == entry.values
             if not one_hot.any(axis=-1).all():
-                rule = f"must be one of {entry.values[0]} to {entry.values[-1]}"
+                rule = f"must be {entry.values[0]} to {entry.values[-1]}"
                 raise self._refusal(entry.name, array, copy, rule)
             array = one_hot
         if array.shape != rows.shape:
@@ -191,7 +192,7 @@ class Observations:
             rows[...] = array
         # If the values differ, the cast dropped a fraction or overflowed.
         if not (rows == array).all():
-            rule = f"must hold numbers of its space's type ({rows.dtype})"
+            rule = f"must have values that fit its space's dtype ({rows.dtype})"
             raise self._refusal(entry.name, array.dtype, copy, rule)
 
     def _write_floats(
@@ -307,7 +308,7 @@ class Actions:
 def _entries(
     space: Any, task: str, name: str, keys: tuple[Any, ...]
 ) -> Iterator[_Entry]:
-    """Yields an ``_Entry`` for each array of an observation space, in its order.
+    """Yields an ``_Entry`` for each array of an observation space, in space order.
 
     Raises:
         UsageError: A part of the space is of an unsupported kind.

@@ -60,7 +60,7 @@ class TimelyEnv(EnvWrapper):
         self._deadline.__enter__()
         self._is_over = False
         try:
-            super().__init__(self._call(make, "when it is made"))
+            super().__init__(self._call(make, "while it is made"))
         except BaseException:
             self._end()
             raise
@@ -102,7 +102,7 @@ class TimelyEnv(EnvWrapper):
         except HangError:
             self._end()  # do not close the environment, because close would hang too
             raise RunError(
-                f"environment ({self._name}) hangs {where}, for "
+                f"environment ({self._name}) hangs {where}: no answer for "
                 f"{self._deadline.timeout_s:g} s; correct it"
             ) from None
 
@@ -232,8 +232,8 @@ class Deadline:
 
     def _tell(self, call: str) -> None:
         line = (
-            f"{self._what} hangs ({call}) for {self.timeout_s:g} s and cannot be "
-            f"interrupted; correct it"
+            f"{self._what} hangs ({call}): no answer for {self.timeout_s:g} s, and it "
+            "cannot be interrupted; correct it"
         )
         if not is_own_process():
             with contextlib.suppress(TengenWarning):  # warnings may be errors

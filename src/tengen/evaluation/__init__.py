@@ -1,4 +1,4 @@
-"""Evaluates models: matches, Elo ratings, the gate, and episodes of environments.
+"""Evaluates models with matches, Elo ratings, the gate, and episodes of environments.
 
 ``play_match`` plays a match between two players, ``rate_generation`` rates a model
 against fixed anchors, and ``judge`` decides whether a candidate is published.

@@ -38,9 +38,9 @@ class MatchSettings:
     """The match settings that ``--set`` can change."""
 
     a: PlayConfig = field(default_factory=PlayConfig)
-    """Play settings of player A; by default the settings stored in A's model."""
+    """Player A's play settings; by default those stored in its model."""
     b: PlayConfig = field(default_factory=PlayConfig)
-    """Play settings of player B; by default the settings stored in B's model."""
+    """Player B's play settings; by default those stored in its model."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,15 +56,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=100,
         metavar="N",
-        help="number of games (100); colours alternate, and A begins one game "
-        "more if N is odd",
+        help="number of games (100); colours alternate, and A starts one more game if "
+        "N is odd",
     )
     parser.add_argument(
         "--simulations",
         type=int,
         default=64,
         metavar="N",
-        help="simulations a move, for players that are models (64)",
+        help="simulations per move, for players that are models (64)",
     )
     parser.add_argument(
         "--level",
@@ -77,41 +77,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--game",
         dest="task",
         metavar="NAME",
-        help="the game; needed if neither player is a model, if models were trained "
-        "for several games, or for a game in Python, module:Class",
+        help="the game; required if neither player is a model, if the models play "
+        "different games, or for a game in Python, module:Class",
     )
     parser.add_argument(
         "--opening-plies",
         type=int,
         metavar="N",
-        help="random plies at the start of each game (2, with --book 0); with 0 and "
-        "no book all games begin on the empty board",
+        help="random plies at the start of each game (2; with --book 0); with 0 and no "
+        "book all games start on the empty board",
     )
     parser.add_argument(
         "--book",
         type=Path,
         metavar="FILE",
-        help="a file of openings that games begin with, made by tengen book",
+        help="an opening book for the games, made with tengen book",
     )
     parser.add_argument(
         "--answer-seconds",
         type=float,
         default=60.0,
         metavar="S",
-        help="how long an engine may take for one answer (60)",
+        help="time limit of an engine's answer, in seconds (60)",
     )
     parser.add_argument(
         "--turn-seconds",
         type=float,
         default=1.0,
         metavar="S",
-        help="time for a move that a Gomocup engine is told (1)",
+        help="time per move that a Gomocup engine is given, in seconds (1)",
     )
     parser.add_argument(
         "--sgf",
         type=Path,
         metavar="FOLDER",
-        help="folder to write the games of Go to, as SGF files",
+        help="folder for SGF files of the games of Go",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the openings (0)")
     parser.add_argument(
@@ -124,13 +124,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--devices",
         metavar="D",
-        help="device that models compute on: cpu or cuda:0 (cpu)",
+        help="device of the models: cpu or cuda:0 (cpu)",
     )
     parser.add_argument(
         "--tree-threads",
         default="1",
         metavar="N[,N]",
-        help="how many of the threads search one tree, for A and for B (1)",
+        help="number of threads that search one tree, for A and for B (1)",
     )
     parser.add_argument(
         "--set",
@@ -159,7 +159,7 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
     with ProgressLine("opening the players"):
         a, b = _players(args, num_threads, trees, typed)
     has_model = isinstance(a, ModelPlayer) or isinstance(b, ModelPlayer)
-    rule = "needs a model that plays; take it away"
+    rule = "needs a player that is a model; leave it out"
     check(args.devices is None or has_model, "devices", args.devices, rule)
     game = open_game(shared_task(a, b, args.task))
     a, b = (
@@ -187,7 +187,7 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
         )
     if report.tally.num_games == 0:
         raise RunError(
-            f"games ({args.games}) must not all be disputed, first: "
+            f"games ({args.games}) were all disputed, the first "
             f"{_first_dispute(report)}; give the engine the same rules"
         )
     openings = openings_text(plies, book)
@@ -198,7 +198,7 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _threads(threads: int | None, trees: str) -> tuple[int, list[int]]:
-    """Returns the number of match threads, and the threads per tree of each player."""
+    """Returns the number of match threads, and the threads per tree of A and of B."""
     words = trees.split(",")
     is_count = all(word.isascii() and word.isdecimal() for word in words)
     check(
@@ -210,7 +210,7 @@ def _threads(threads: int | None, trees: str) -> tuple[int, list[int]]:
     counts = [int(word) for word in (words * 2)[:2]]
     asked = max(available_cores(), *counts) if threads is None else threads
     num_threads = usable_threads(asked)
-    rule = f"must be at most {asked}, the threads of the match; raise --threads"
+    rule = f"must be at most {asked}, the match's threads; raise --threads"
     check(max(counts) <= asked, "tree-threads", trees, rule)
     return num_threads, [min(count, num_threads) for count in counts]
 
@@ -224,7 +224,7 @@ def _players(
         args: The parsed command-line arguments.
         num_threads: Number of threads that play the match.
         trees: Number of threads that search one tree, for A and for B.
-        typed: The Python task, ``module:Class``, that the user typed for this command.
+        typed: The task ``module:Class`` that the user typed, or None.
     """
     found = {"a": find_player(args.a), "b": find_player(args.b)}
     usual = MatchSettings(
@@ -254,9 +254,9 @@ def _players(
                 dataclasses.replace(opened, tree_threads=tree_threads, level=rated)
             )
             continue
-        rule = f"is of bundled players, and {word} is none; leave its place empty: ,3"
+        rule = f"needs a bundled player, not {word}; leave its place empty: ,3"
         check(level is None, "level", level, rule)
-        rule = "is no model and has no search to set; take that --set away"
+        rule = "is not a model, and has no settings; remove that --set"
         check(play == PlayConfig(), side, word, rule)
         if isinstance(player, GomocupPlayer):
             player = dataclasses.replace(
@@ -269,7 +269,7 @@ def _players(
 
 
 def _levels(text: str | None) -> dict[str, str | None]:
-    """Returns the levels in ``text`` by player, ``a`` and ``b``; None for no level."""
+    """Parses ``--level``; returns the levels of ``a`` and ``b``, None for no level."""
     words = [] if text is None else text.split(",")
     check(
         len(words) <= 2, "level", text, "must be L or L,L; for example 2 or 1,3 or ,3"
@@ -281,8 +281,9 @@ def _levels(text: str | None) -> dict[str, str | None]:
 def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:
     """Returns the game that both players play.
 
-    A network trained on several games plays the requested game. A network for boards of
-    any size plays the requested game or the other player's game.
+    ``name`` or the models' own games determine the game. A network trained on several
+    games adapts to ``name``. A network for boards of any size adapts to ``name``, or to
+    the game of the other player.
 
     Args:
         a: The first player.
@@ -304,20 +305,20 @@ def shared_task(a: MatchPlayer, b: MatchPlayer, name: str | None) -> str:
         said = [(player.name, player.task) for player in models]
     if not said:
         raise UsageError(
-            f"game (none) is needed, for neither {a.name} nor {b.name} is a model; "
-            f"add --game NAME"
+            f"game (none) is required, because neither {a.name} nor {b.name} is a "
+            "model; add --game NAME"
         )
     for where, task in said[1:]:
         if task != said[0][1]:
             raise UsageError(
                 f"game ({task}) of {where} must be {said[0][1]}, the game of "
-                f"{said[0][0]}; choose players of one game"
+                f"{said[0][0]}; choose players of the same game"
             )
     return said[0][1]
 
 
 def _count(line: ProgressLine, num_games: int, tally: Tally) -> None:
-    """Shows on ``line`` how many of ``num_games`` games have a result."""
+    """Shows the number of games with a result and A's points on ``line``."""
     line.tell(f"game {tally.num_games} of {num_games}, A has {tally.points:g} points")
 
 
@@ -328,7 +329,7 @@ def _text(a: str, b: str, report: MatchReport) -> str:
             f"A {a}  {tally.wins} wins, {tally.draws} draws, {tally.losses} losses  "
             f"B {b}",
             f"score of A {tally.score:.3f} in {tally.num_games} games",
-            f"Elo of A above B {tally.elo_text}",
+            f"Elo of A minus B {tally.elo_text}",
             *_disputed(report),
             *(
                 line
@@ -340,12 +341,12 @@ def _text(a: str, b: str, report: MatchReport) -> str:
 
 
 def _disputed(report: MatchReport) -> list[str]:
-    """Returns the lines of the printed report about disputed games."""
+    """Returns the printed report's lines about disputed games; empty if none."""
     if not report.disputes:
         return []
     num_disputed, num_games = len(report.disputes), len(report.games)
     return [
-        f"{num_disputed} of {num_games} games are disputed and do not count",
+        f"{num_disputed} of {num_games} games are disputed, and do not count",
         f"  first: {_first_dispute(report)}",
     ]
 
@@ -356,18 +357,18 @@ def _first_dispute(report: MatchReport) -> str:
 
 
 def _seen(side: str, engine: EngineReport) -> list[str]:
-    """Returns the lines of the printed report about the engine of ``side``."""
+    """Returns the printed report's lines about the external engine of ``side``."""
     who = side.upper()
     lines = []
     if engine.num_scored > 0:
         lines.append(
-            f"{who} scores {engine.num_scored} games itself, "
-            f"{engine.num_disagreements} of them otherwise, "
+            f"{who} scored {engine.num_scored} games itself: "
+            f"{engine.num_disagreements} with another score, "
             f"{engine.num_other_winners} with another winner"
         )
     if engine.first_disagreement:
         lines.append(f"  first: {engine.first_disagreement}")
     if engine.first_illegal:
-        lines.append(f"{who} lost {engine.num_illegal} games by an illegal move")
+        lines.append(f"{who} lost {engine.num_illegal} games with an illegal move")
         lines.append(f"  first: {engine.first_illegal}")
     return lines

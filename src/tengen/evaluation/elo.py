@@ -1,9 +1,9 @@
 """Elo differences, and a sequential test (SPRT) between two Elo hypotheses.
 
-The test counts pairs of games. A pair has two games of one opening, with colours
-exchanged, and scores 0, 1/2, 1, 3/2 or 2 points. The games of a pair depend on each
-other, but pairs are independent. So the counts of the five pair scores are multinomial,
-and a hypothesis fixes only the mean score of a pair.
+The test counts pairs of games. A pair is two games of one opening, with colours
+exchanged, and its score is 0, 1/2, 1, 3/2 or 2 points. The two games of a pair are
+correlated, but pairs are independent, so the counts of the five pair scores have a
+multinomial distribution. A hypothesis fixes only the mean of this distribution.
 
 Source of the test: Wald 1945, "Sequential tests of statistical hypotheses" (the test
 and its bounds); Li, Liu and Ying 2014, "Generalized sequential probability ratio test
@@ -34,16 +34,17 @@ __all__ = [
 ]
 
 Z_95 = 1.959963984540054
-"""The half-width of a 95 % confidence interval, in standard errors."""
+"""Half-width of a 95 % confidence interval, in standard errors (normal
+distribution)."""
 
 ELO_LIMIT = 4000.0
-"""The maximum Elo difference in reports. As an interval end, it means unbounded."""
+"""Maximum Elo difference in reports. An interval that ends here is unbounded."""
 
 
 def expected_score(difference: float) -> float:
     """Returns the expected score, in (0, 1), of a player ``difference`` Elo stronger.
 
-    Source: Elo 1978, the logistic curve, on which 400 Elo are odds of ten to one.
+    Source: Elo 1978, the logistic curve: a difference of 400 means odds of ten to one.
     """
     return 0.5 + 0.5 * math.tanh(difference * math.log(10.0) / 800.0)
 
@@ -77,7 +78,7 @@ class Tally:
     """Number of games that the first player lost."""
 
     def __add__(self, other: Tally) -> Tally:
-        """Returns the combined results of two tallies."""
+        """Returns the sum of two tallies."""
         return Tally(
             self.wins + other.wins, self.draws + other.draws, self.losses + other.losses
         )
@@ -106,8 +107,8 @@ class Tally:
         """The 95 % confidence interval of the score, in [0, 1].
 
         Source: Wilson 1927, the score interval, which is valid near 0 and 1 and for few
-        games. Draws count as half a win. Their smaller variance is ignored, so the
-        interval is never too narrow.
+        games. A draw counts as half a win. Draws lower the variance, which the interval
+        ignores, so it is conservative.
         """
         n = self.num_games
         if n == 0:
@@ -116,7 +117,7 @@ class Tally:
         centre = (self.score + Z_95**2 / (2.0 * n)) / shrink
         spread = self.score * (1.0 - self.score) / n + Z_95**2 / (4.0 * n * n)
         half = Z_95 * math.sqrt(spread) / shrink
-        # Set an end at 0 or 1 explicitly, because the sums have rounding errors.
+        # Set the bounds 0 and 1 explicitly, because the sums have rounding errors.
         low = 0.0 if self.points == 0.0 else centre - half
         high = 1.0 if self.points == n else centre + half
         return low, high
@@ -125,8 +126,8 @@ class Tally:
     def elo(self) -> float:
         """The first player's Elo minus the second player's; always finite.
 
-        If one player has all points, the other player is given half a point. So the
-        difference grows with the number of games without a loss.
+        If one player has all points, half a point is moved to the opponent, so that the
+        difference is finite and grows with the number of games.
         """
         n = self.num_games
         if n == 0:
@@ -137,7 +138,7 @@ class Tally:
     def elo_interval(self) -> tuple[float, float]:
         """The 95 % confidence interval of ``elo``.
 
-        An end of the interval is ``-ELO_LIMIT`` or ``ELO_LIMIT`` if it is unbounded.
+        An unbounded end is reported as ``-ELO_LIMIT`` or ``ELO_LIMIT``.
         """
         low, high = self.score_interval
         return min(elo_of_score(low), self.elo), max(elo_of_score(high), self.elo)
@@ -156,25 +157,25 @@ NUM_PAIR_RESULTS = 5
 """Number of possible scores of a pair of games: 0, 1/2, 1, 3/2 and 2 points."""
 
 _SCORES = np.arange(NUM_PAIR_RESULTS) / (NUM_PAIR_RESULTS - 1)
-# Replaces 0 in logarithms and divisions, only in terms that have a count of 0.
+# Lower bound of denominators. It takes effect only in terms with a count of 0.
 _TINY = np.finfo(np.float64).tiny
-# Number of bisection steps that determine the Lagrange multiplier to double precision.
+# Bisection steps; they determine the Lagrange multiplier t to double precision.
 _NUM_HALVINGS = 52
 
 
 @dataclass(frozen=True)
 class PairedTally:
-    """A's results in the first games of a match, by game and by pair of games."""
+    """A's results in a match so far, counted by game and by pair of games."""
 
     tally: Tally = field(default_factory=Tally)
     """A's results, counted by game."""
     pairs: tuple[int, ...] = (0,) * NUM_PAIR_RESULTS
     """Numbers of complete pairs of games with 0, 1/2, 1, 3/2 and 2 points for A."""
     first_score: float | None = None
-    """A's score in the first game of an incomplete pair; None if all are complete."""
+    """A's score in the first game of an incomplete pair; None if there is none."""
 
     def after(self, score: float) -> PairedTally:
-        """Returns the results with one more game added.
+        """Returns the results including one more game.
 
         Args:
             score: A's score in the added game: 1, 0.5 or 0.
@@ -195,9 +196,10 @@ def log_likelihood_ratio(
     """Returns the log-likelihood ratio of ``elo1`` against ``elo0``.
 
     The likelihood of a hypothesis is the maximum over all multinomial distributions
-    whose mean is its expected score. Pair scores that never occurred need no prior: if
-    the mean is above or below all observed scores, the maximum gives some weight to 2
-    or 0 points. So a pair adds at most the log of the ratio of the expected scores.
+    with the hypothesis's mean score. No prior is needed for pair scores that never
+    occurred: if the mean lies outside the observed scores, the maximum gives some
+    probability to 2 or to 0 points. Therefore a pair adds at most the logarithm of the
+    ratio of the expected scores.
 
     Args:
         counts: Numbers of pairs with 0, 1/2, 1, 3/2 and 2 points, ``[..., 5]``.
@@ -205,7 +207,7 @@ def log_likelihood_ratio(
         elo1: Elo difference under the alternative hypothesis, finite.
 
     Returns:
-        The natural logarithms, ``[...]``; finite, and positive if ``elo1`` is likelier.
+        Finite natural logarithms, ``[...]``; positive if ``elo1`` is likelier.
     """
     seen = np.asarray(counts, np.float64)
     return _deficit(seen, expected_score(elo0)) - _deficit(seen, expected_score(elo1))
@@ -214,9 +216,9 @@ def log_likelihood_ratio(
 def sprt_bounds(alpha: float, beta: float) -> tuple[float, float]:
     """Returns the log-likelihood ratios at which a sequential test (SPRT) ends.
 
-    Source: Wald 1945. The bounds are approximate, because the last pair overshoots them
-    and a few pairs do not determine five probabilities. So the error rates are near
-    ``alpha`` and ``beta``, but can exceed them.
+    Source: Wald 1945. The error rates are near ``alpha`` and ``beta``, but may exceed
+    them: the last pair overshoots the bound, and few pairs do not determine five
+    probabilities well.
 
     Args:
         alpha: Probability of accepting ``elo1`` if ``elo0`` is true, in (0, 0.5).
@@ -230,13 +232,13 @@ def sprt_bounds(alpha: float, beta: float) -> tuple[float, float]:
 
 
 def _deficit(counts: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
-    """Returns by how much a fixed mean score lowers the maximum log-likelihood.
+    """Returns the decrease of the maximum log-likelihood due to a fixed mean.
 
-    The maximum-likelihood multinomial with a given mean has probabilities
-    p_i = f_i / (1 + t (s_i - mean)), with frequencies f and scores s. Bisection finds
-    the t at which sum_i f_i (s_i - mean) / (1 + t (s_i - mean)) is 0, because this sum
-    decreases in t between its two poles. If all observed scores lie on one side of the
-    mean, t is at a pole. The result has a maximum at t, so errors in t matter little.
+    The maximum-likelihood multinomial with a given mean has probabilities p_i = f_i /
+    (1 + t (s_i - mean)), with frequencies f and scores s. Bisection finds the t at
+    which sum_i f_i (s_i - mean) / (1 + t (s_i - mean)) is 0; between its two poles,
+    this sum decreases in t. If all observed scores lie on one side of the mean, t is at
+    a pole. The result is stationary in t, so small errors in t matter little.
     """
     deviations = _SCORES - mean
     low = np.full(counts.shape[:-1], -1.0 / deviations[-1])

@@ -1,8 +1,9 @@
 """The gate: decides whether a candidate model becomes the model that plays.
 
 Source: Silver et al. 2017, "Mastering the game of Go without human knowledge",
-"Evaluator" (a match with a threshold of 55 %). Silver et al. 2018, "A general
-reinforcement learning algorithm ...", has no gate, and neither has the default here.
+"Evaluator" (a match with a threshold of 55 %). Differs from the paper: by default every
+candidate is accepted, as in Silver et al. 2018, "A general reinforcement learning
+algorithm ...", which has no gate.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ __all__ = [
     "judge",
 ]
 
-# Maximum Elo difference of a hypothesis. A side that is 1000 Elo stronger rarely loses.
+# Maximum Elo difference of a hypothesis, at which the weaker side hardly ever wins.
 _MAX_ELO = 1000.0
 
 
@@ -46,14 +47,10 @@ class AcceptAllGate:
     """A gate that accepts every candidate without a match."""
 
     kind: Literal["accept_all"] = "accept_all"
-    """The kind of gate, as in ``agent.gate.kind``."""
+    """The value of ``agent.gate.kind`` that selects this gate."""
 
     def __post_init__(self) -> None:
-        """Checks the value of ``kind``.
-
-        Raises:
-            UsageError: The kind is not ``accept_all``.
-        """
+        """Raises UsageError if the kind is not ``accept_all``."""
         check_literals(self)
 
 
@@ -61,7 +58,7 @@ class AcceptAllGate:
 class PlayedGate:
     """Settings of a gate that plays a match of the candidate against the current model.
 
-    Both models play with the play settings of the run, ``agent.play``.
+    Both models use the run's play settings, ``agent.play``.
     """
 
     num_simulations: int = 64
@@ -69,17 +66,13 @@ class PlayedGate:
     opening_plies: int = 2
     """Number of random plies at the start of each game."""
     book: bool = False
-    """Whether games start with an opening from ``agent.book``, before random plies."""
+    """Whether games start with an opening of ``agent.book`` before random plies."""
     matches_kept: int = bounded(20, 0, MAX_GAMES)
-    """Maximum number of recent matches whose games are stored in ``RUN/games/gate``; 0
-    stores none."""
+    """Number of recent matches whose games are stored in ``RUN/games/gate``; 0 for
+    none."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges of the fields.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_fields(self)
         check_moves(self.num_simulations, self.opening_plies)
 
@@ -89,10 +82,10 @@ class MatchGate(PlayedGate):
     """A gate that requires a minimum score in a match against the current model."""
 
     kind: Literal["match"] = "match"
-    """The kind of gate, as in ``agent.gate.kind``."""
+    """The value of ``agent.gate.kind`` that selects this gate."""
     num_games: int = bounded(100, 2, MAX_GAMES)
-    """Number of games per match, at least 2, so that each side can move first (KataGo:
-    200). The match ends when the remaining games cannot change the verdict."""
+    """Maximum number of games per match, at least 2, so that each side can move first
+    (KataGo: 200). The match ends once the remaining games cannot change the verdict."""
     min_score: float = bounded(
         0.5,
         0,
@@ -100,7 +93,7 @@ class MatchGate(PlayedGate):
         above=True,
         rule="must be above 0 and at most 1; use 0.5, or kind accept_all",
     )
-    """Minimum score per game with which a candidate is accepted, in (0, 1]."""
+    """Minimum mean score per game of an accepted candidate, in (0, 1]."""
 
     @property
     def max_games(self) -> int:
@@ -119,7 +112,7 @@ class SprtGate(PlayedGate):
     """
 
     kind: Literal["sprt"] = "sprt"
-    """The kind of gate, as in ``agent.gate.kind``."""
+    """The value of ``agent.gate.kind`` that selects this gate."""
     elo0: float = bounded(-35.0, -_MAX_ELO, _MAX_ELO)
     """Elo difference at which a candidate should fail, from -1000 to below ``elo1``."""
     elo1: float = bounded(35.0, -_MAX_ELO, _MAX_ELO)
@@ -143,15 +136,11 @@ class SprtGate(PlayedGate):
     )
     """Probability that a candidate of strength ``elo1`` fails, in (0, 0.5)."""
     max_games: int = bounded(200, 2, MAX_GAMES)
-    """Maximum number of games, even. If the test is then undecided, a candidate passes
-    if its score is at least the mean of those expected at ``elo0`` and ``elo1``."""
+    """Maximum number of games, even. If the test is still undecided after them, the
+    candidate passes if its score is at least ``min_score``."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges of the fields.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         super().__post_init__()
         check(
             self.elo0 < self.elo1,
@@ -163,17 +152,17 @@ class SprtGate(PlayedGate):
             self.max_games % 2 == 0,
             "max_games",
             self.max_games,
-            "must be even, for games count in pairs; add one",
+            "must be even, because games are played in pairs; add one",
         )
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The log-likelihood ratios at which a candidate fails and passes."""
+        """The log-likelihood ratios (lower: fail, upper: pass) that end the test."""
         return sprt_bounds(self.alpha, self.beta)
 
     @property
     def min_score(self) -> float:
-        """Minimum score of an accepted candidate if ``max_games`` ends the match."""
+        """Minimum score to pass if ``max_games`` games leave the test undecided."""
         return 0.5 * (expected_score(self.elo0) + expected_score(self.elo1))
 
 
@@ -187,7 +176,7 @@ class GateResults:
     gate: MatchGate | SprtGate
     """The settings of the gate that plays the match."""
     counted: PairedTally = field(default_factory=PairedTally)
-    """Results of the games in order of index, up to the game that decided the match."""
+    """Results of the games in order of index, up to the game that decides the match."""
 
     @property
     def llr(self) -> float | None:
@@ -199,9 +188,10 @@ class GateResults:
     def to_json(self) -> dict[str, Any]:
         """Returns the gate's report as JSON values.
 
-        The keys are ``match`` (games won, drawn and lost), ``pairs`` (numbers of pairs
-        with 0, 1/2, 1, 3/2 and 2 points), ``elo`` with its 95 % confidence interval
-        (see ``Tally``), ``llr`` with its bounds for an ``SprtGate``, and ``summary``.
+        The keys are ``match`` (games won, drawn and lost by the candidate), ``pairs``
+        (numbers of pairs with 0, 1/2, 1, 3/2 and 2 points), ``elo`` (with its 95 %
+        confidence interval, see ``Tally``), ``llr`` (of an ``SprtGate``, with its
+        bounds), and ``summary``.
         """
         tally, llr = self.counted.tally, self.llr
         report = {
@@ -222,7 +212,7 @@ class GateResults:
 
 @dataclass(frozen=True)
 class GateVerdict:
-    """The gate's verdict on a candidate, with the match that led to it."""
+    """The gate's verdict on a candidate, with the results and games of its match."""
 
     is_accepted: bool
     """Whether the gate accepts the candidate."""
@@ -233,10 +223,11 @@ class GateVerdict:
 
 
 def decide(results: GateResults) -> bool | None:
-    """Returns whether a candidate passes the gate; None while this is undecided.
+    """Returns whether a candidate passes the gate; None while the match is undecided.
 
-    A ``MatchGate`` decides when the remaining games cannot change the verdict. An
-    ``SprtGate`` tests complete pairs of games until ``max_games``.
+    A ``MatchGate`` decides as soon as the remaining games cannot change the verdict. An
+    ``SprtGate`` decides when the log-likelihood ratio of the complete pairs reaches a
+    bound, or with the score after ``max_games``.
 
     Args:
         results: The candidate's results so far, and the gate.
@@ -250,7 +241,7 @@ def decide(results: GateResults) -> bool | None:
             return llr >= high
         if num_left > 0:
             return None
-    # Round the product, so that 55 of 100 points exactly meet a minimum score of 0.55.
+    # Round the product: 55 of 100 points must meet a minimum score of 0.55 exactly.
     needed = round(gate.min_score * gate.max_games, 9)
     if counted.tally.points >= needed:
         return True
@@ -277,9 +268,9 @@ def judge(
 ) -> GateVerdict:
     """Plays a match of a candidate against the current model; returns the verdict.
 
-    Blocks. Games count in order of index, up to the game that decides the match. So if
-    network evaluation is deterministic, the verdict and its games depend only on the
-    gate, the seed and the players, and not on threads, timing or restarts.
+    Blocks. Games count in order of index, up to the game that decides the match. If
+    network evaluation is deterministic, the verdict and its games therefore depend only
+    on the gate, the seed and the players, not on threads, timing or restarts.
 
     Args:
         gate: The gate's settings.
@@ -302,7 +293,7 @@ def judge(
 
     def until(finished: PlayedGame) -> bool:
         nonlocal results
-        assert finished.score_a is not None  # Only matches with engines have disputes.
+        assert finished.score_a is not None  # Only engines dispute games.
         results = GateResults(gate, results.counted.after(finished.score_a))
         return decide(results) is not None
 
@@ -320,7 +311,7 @@ def judge(
         num_threads=num_threads,
         opening_plies=gate.opening_plies,
         book=book,
-        # Drop games beyond gate.max_games, which an earlier call may have exceeded.
+        # An earlier call with a larger max_games may have finished later games.
         played=[finished for finished in played if finished.index < gate.max_games],
         watch=watch,
         keep=keep,

@@ -1,12 +1,12 @@
 """Matches: many games between two players, with alternating colours and openings.
 
-Games 2k and 2k + 1 have the same opening, random or from a book. A moves first in the
-even game and B in the odd game. If the number of games is odd, the last opening is
-played only once, with A moving first.
+Games 2k and 2k + 1 have the same opening, random or from a book. Player A moves first
+in game 2k, player B in game 2k + 1. If the number of games is odd, A moves first in the
+only game of the last opening.
 
 All threads take games from one queue. Each game depends only on the seed, the players
-and its index, and results are processed in order of index. So threads and timing do not
-affect results, and short games have no advantage over long games.
+and its index, and results are processed in order of index. Threads and timing therefore
+do not affect results, and short games are not overrepresented.
 
 If an engine rejects a legal move, the game is disputed: it ends without a result.
 """
@@ -45,20 +45,20 @@ MAX_GAMES = 10_000_000
 MAX_SEED = (1 << 63) - 1
 """The maximum seed of a match."""
 
-# The maximum length of a game, because ply numbers are stored in 16 bits.
+# The maximum length of a game in plies: ply numbers are stored in 16 bits.
 _MAX_PLIES = 65535
-# Number of concurrent games per thread, which limits the batch size. A larger number
-# hardly enlarges batches, because half of the games wait for the other player.
+# Concurrent games per thread, which limit the batch size. More games would hardly
+# enlarge batches, because about half of the games wait for the other player.
 _NUM_SLOTS = 16
-# Number of concurrent games per thread against an engine, which needs one process per
+# Concurrent games per thread if a player is an engine, which needs a process for each
 # game. This number suffices to keep all cores busy.
 _NUM_ENGINE_SLOTS = 4
-# Interval at which ``play_match`` collects finished games and calls ``watch``.
+# Interval in seconds at which ``play_match`` collects games and calls ``watch``.
 _COLLECT_EVERY_S = 0.1
 
 
 class MatchStopped(Exception):
-    """A match was stopped before its end, so it has no result."""
+    """The match was stopped before its end and has no result."""
 
 
 def stopped_by(stop: Callable[[], bool]) -> Callable[[Tally], None]:
@@ -81,7 +81,7 @@ class MatchReport:
     """All finished games in order of index, including disputed games; fewer than
     requested if the callback ``until`` ended the match."""
     engines: dict[str, EngineReport] = field(default_factory=dict)
-    """Reports of the external engines, by side: ``a`` or ``b``."""
+    """Reports of external engines, by side: ``a`` or ``b``."""
 
     @property
     def disputes(self) -> dict[int, Dispute]:
@@ -96,11 +96,11 @@ class MatchReport:
         """Returns the report of ``tengen match --json``.
 
         Keys: ``games``, the number of games with a result; ``wins_a``; ``draws``;
-        ``score_a`` in [0, 1]; ``elo``, A's Elo above B, with the 95 % confidence
-        interval ``elo_low`` to ``elo_high``, see ``Tally``. All are finite. If a side
-        is an engine, ``engines`` has the fields of ``EngineReport`` by side, and
-        ``disputed`` has one entry per disputed game: its index ``game`` and the fields
-        of ``Dispute``.
+        ``score_a``, in [0, 1]; ``elo``, A's Elo minus B's, with the 95 % confidence
+        interval ``elo_low`` to ``elo_high``, see ``Tally``. All values are finite. If a
+        side is an engine, ``engines`` has the fields of ``EngineReport`` by side, and
+        ``disputed`` is a list with an entry for each disputed game: its index ``game``
+        and the fields of ``Dispute``.
         """
         low, high = self.tally.elo_interval
         engines = {side: asdict(seen) for side, seen in self.engines.items()}
@@ -154,9 +154,9 @@ def play_match(
 ) -> MatchReport:
     """Plays a match between two players. Blocks until all games are finished.
 
-    The report depends only on the seed, the players, the number of games and ``until``,
-    if evaluation is deterministic and no player searches one tree with several threads.
-    A KeyboardInterrupt ends the match within one move per thread and is raised again.
+    If network evaluation is deterministic and no player searches one tree with several
+    threads, the report does not depend on timing, ``num_threads`` or ``num_slots``.
+    KeyboardInterrupt ends the match within one move per thread.
 
     Args:
         game: The game.
@@ -165,22 +165,23 @@ def play_match(
         num_games: Number of games, 1 to MAX_GAMES.
         num_simulations: Simulations per move of a network, 1 to MAX_SIMULATIONS.
         seed: Seed of the openings and of the players, 0 to MAX_SEED.
-        num_threads: Number of threads that play games, 1 to MAX_THREADS. Each of them
-            starts further threads if a player searches one tree with several threads.
-        num_slots: Maximum number of concurrent games per thread, whose rows form a
-            batch; at least 1. Matches with engines limit it. None: a default for CPUs.
+        num_threads: Number of threads that play games, 1 to MAX_THREADS. For a player
+            with several threads per tree, each starts further threads.
+        num_slots: Maximum number of concurrent games per thread, at least 1. Their rows
+            are evaluated in one batch. If a player is an engine, at most 4 are used.
+            None for 16, which suits CPUs.
         opening_plies: Random plies at the start of each game; they never end a game.
             With 0 and no book, games start from the empty board.
         book: Openings to play before the random plies, each in a pair of games. All
             openings are played before any is repeated, in a random order that depends
             on the seed.
-        played: Finished games of this match from an earlier call, in any order, which
+        played: Finished games of this match from an earlier call, in any order. They
             are not played again.
         watch: Called in this thread with the results of all finished games, first
-            immediately and then ten times a second. Its exceptions end the match.
-        keep: Called in this thread, as often as ``watch`` and once at the end, even
-            after an error, with the games that have finished since the last call, in
-            order of index. Games in ``played`` are excluded.
+            immediately and then ten times a second. An exception in it ends the match.
+        keep: Called in this thread ten times a second, and once at the end, even after
+            an error, with the games that have finished since its last call, in order of
+            index and without those in ``played``. Not called if there are none.
         until: Called in this thread with each finished game, including disputed games,
             in order of index. If it returns True, the match ends with that game, and
             the report excludes later games.
@@ -188,7 +189,7 @@ def play_match(
     Raises:
         UsageError: A number is out of its range, or an engine cannot play the game.
         RunError: An engine died or timed out, or refuses to set up a game or to move.
-        Exception: Any exception of a backend, ``watch``, ``keep`` or ``until``.
+        Exception: A backend, ``watch``, ``keep`` or ``until`` raised this exception.
     """
     ranges = (
         ("num_games", num_games, 1, MAX_GAMES),
@@ -213,7 +214,7 @@ def play_match(
     )
     num_threads = min(num_threads, num_left)
     has_engine = isinstance(a, EnginePlayer) or isinstance(b, EnginePlayer)
-    # In a short match, limit slots so that the first thread cannot take all games.
+    # Limit the slots, so that in a short match every thread gets games.
     most = _NUM_SLOTS if num_slots is None else num_slots
     if has_engine:
         most = min(most, _NUM_ENGINE_SLOTS)
@@ -302,7 +303,7 @@ def _side(
 
 
 class _Results:
-    """The finished games of all threads. Used only by the caller of ``play_match``."""
+    """The finished games of all threads. Only the thread of ``play_match`` calls it."""
 
     def __init__(
         self,
@@ -312,20 +313,20 @@ class _Results:
         until: Callable[[PlayedGame], bool] | None,
     ) -> None:
         self.arrived: SimpleQueue[PlayedGame] = SimpleQueue()
-        """Queue in which all match threads put finished games."""
+        """Queue to which all match threads add finished games."""
         self.ordered: list[PlayedGame] = []
-        """Games in order of index, up to the first unfinished or last counted game."""
+        """Games in order of index, up to an unfinished or the last counted game."""
         self.is_decided = False
         """Whether the callback ``until`` has ended the match."""
         self._watch = watch
         self._keep = keep
         self._until = until
         self._tally = Tally()
-        self._later: dict[int, PlayedGame] = {}  # Games after an unfinished game.
+        self._later: dict[int, PlayedGame] = {}  # Games behind an unfinished one.
         self._take(played)
 
     def collect(self) -> None:
-        """Moves new games from the queue to the results; calls ``keep`` with them."""
+        """Takes all games out of the queue, passes them to ``keep``, and adds them."""
         new = []
         while True:
             try:
@@ -352,7 +353,7 @@ class _Results:
 
 
 class _Table:
-    """The concurrent games that one thread plays, and their two sides."""
+    """The concurrent games of one match thread, and the thread's two sides."""
 
     def __init__(
         self, sides: Sequence[Side], match: Any, finished: SimpleQueue[PlayedGame]
@@ -377,7 +378,7 @@ class _Table:
             side.finish(self._match, player)
 
     def stop(self) -> None:
-        """Makes both sides stop their moves soon. May be called from any thread."""
+        """Makes both sides return from ``move`` soon. Any thread may call this."""
         for side in self.sides:
             side.stop()
 

@@ -1,4 +1,4 @@
-"""Finds and opens the players that are named on the command line."""
+"""Finds and opens players by their names on the command line."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _MAX_PLAYOUTS = 10_000_000
 
 
 def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
-    """Returns the player if ``word`` is ``random`` or ``mcts:N``; None for other words.
+    """Returns the player ``random`` or ``mcts:N``; None for any other name.
 
     Raises:
-        UsageError: N of ``mcts:N`` is not a valid number of playouts, or the word names
+        UsageError: N of ``mcts:N`` is not a valid number of playouts, or ``word`` names
             an external engine.
     """
     if word == "random":
@@ -53,8 +53,8 @@ def fixed_player(word: str) -> RandomPlayer | MctsPlayer | None:
         return MctsPlayer(int(count))
     if _engine(word) is not None:
         raise UsageError(
-            f"player ({word}) is an outside engine, which only tengen match plays; "
-            f"use random or mcts:N"
+            f"player ({word}) is an external engine, which only tengen match supports; "
+            "use random or mcts:N"
         )
     return None
 
@@ -73,7 +73,7 @@ def _engine(word: str) -> EnginePlayer | None:
 
 
 def find_player(word: str) -> RandomPlayer | MctsPlayer | EnginePlayer | ModelDir:
-    """Returns the model that ``word`` names, or its player if that needs no model.
+    """Returns the player that ``word`` names, or its model directory if it is a model.
 
     Args:
         word: The name of a player, as for ``open_player``.
@@ -96,14 +96,14 @@ def open_player(
     Args:
         word: ``random``, ``mcts:N``, ``gtp:COMMAND`` or ``gomocup:COMMAND`` (engines
             are not started yet), RUN (its newest model), ``RUN@17``, a model directory,
-            ``katago:FILE`` or ``bundled:NAME``. A path that equals a fixed player's
-            name needs a prefix, such as ``./random``.
+            ``katago:FILE`` or ``bundled:NAME``. For a path named like a fixed player,
+            prepend ``./``, as in ``./random``.
         num_threads: As for ``open_model``.
         play: As for ``open_model``.
         task: As for ``open_model``.
 
     Raises:
-        UsageError: ``word`` names no player, or ``open_model`` raised the error.
+        UsageError: ``word`` names no player, or as for ``open_model``.
         RunError: The backend rejects the model.
     """
     found = find_player(word)
@@ -129,11 +129,11 @@ def open_model(
         word: The name with which the user specified the model.
         num_threads: Number of threads that evaluate positions concurrently, at least 1.
         play: Play settings; None for the settings stored in the model.
-        scores: Whether the model also estimates the final score, if it can. If the
-            search uses the score, the model must estimate it.
+        scores: Whether to compute the model's estimates of the final score, if it has
+            them. They are always computed, and required, if the search uses the score.
         devices: The device that runs the model, as for ``open_for_play``.
-        task: The model's task, as the user typed it in this call. Models of games in
-            Python are opened only if it is given.
+        task: The model's task, if the user typed it in this call. Required for a game
+            in Python.
 
     Raises:
         UsageError: The model is for an environment or for another task, cannot be used,
@@ -142,8 +142,8 @@ def open_model(
     """
     if model.meta.signature.board is None:
         raise UsageError(
-            f"model ({word}) acts in the environment {model.meta.task} and plays no "
-            f"board game; tengen eval {word} says what it scores"
+            f"model ({word}) acts in the environment {model.meta.task}, and plays no "
+            f"game; evaluate it with tengen eval {word}"
         )
     check_typed(model.meta.task, task, word)
     play = play or model.meta.play or PlayConfig()

@@ -1,4 +1,4 @@
-"""The finished games of a match: their results, files and journal."""
+"""Finished games of a match: results, output files, and the journal for resuming."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ __all__ = [
     "write_games",
 ]
 
-_ADVICE = "remove it, its games are played again"
+_ADVICE = "remove it, and its games are played again"
 
 
 @dataclass(frozen=True)
 class Dispute:
-    """A legal move rejected by an external engine, so that the game has no result."""
+    """A legal move that an external engine rejected. Its game has no result."""
 
     side: Literal["a", "b"]
     """The side whose engine rejected the move."""
     move: int
-    """The move's number in the game, counted from 1 and including the opening."""
+    """The move's number in the game, from 1; the opening's moves count."""
     vertex: str
     """The rejected move as it was sent to the engine, such as ``D4`` or ``pass``."""
     words: str
-    """The engine's error message, on one line."""
+    """The engine's error message, as one line."""
 
     def text(self, name: str) -> str:
-        """Returns a description of the dispute; ``name`` is the name of ``side``."""
-        return f"{name} refuses move {self.move}, {self.vertex}: {self.words}"
+        """Returns one line that describes the dispute; ``name`` names the side."""
+        return f"{name} refused move {self.move}, {self.vertex}: {self.words}"
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class PlayedGame:
     index: int
     """The index of the game in the match, from 0."""
     a_moves_first: bool
-    """Whether A is the first player (Black in Go), including in the opening."""
+    """Whether A is player 0: Black in Go, otherwise the side that moves first."""
     moves: tuple[int, ...]
     """All actions of the game, including the opening."""
     num_opening_plies: int
@@ -64,14 +64,14 @@ class PlayedGame:
     score_a: float | None
     """A's score: 1 for a win, 0.5 for a draw, 0 for a loss; None if disputed."""
     disputed: Dispute | None = None
-    """The dispute due to which the game has no result; None if it has a result."""
+    """The dispute that left the game without a result; None if it has a result."""
     illegal: str = ""
-    """The illegal move with which an external engine lost; empty if there was none."""
+    """A description of the illegal move with which an engine lost; empty if none."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the fields as JSON values, which ``from_dict`` converts back.
+        """Returns the fields as JSON values; ``from_dict`` is the inverse.
 
-        Omits ``disputed`` and ``illegal`` if they are empty.
+        ``disputed`` and ``illegal`` are omitted if they are empty.
         """
         fields = to_dict(self)
         if not self.illegal:
@@ -86,7 +86,7 @@ class SgfFolder:
 
     Args:
         path: The folder; it must be new or empty.
-        game: The name of a variant of Go.
+        game: The name of the game, which must be Go, such as ``go/9``.
         a: The name of player A.
         b: The name of player B.
     """
@@ -99,17 +99,17 @@ class SgfFolder:
         """
         self._path = path
         if not _is_go(game):
-            raise UsageError(f"sgf ({path}) is for games of Go; leave --sgf out")
+            raise UsageError(f"sgf ({path}) needs a game of Go; leave --sgf out")
         self._game = game
         self._names = (a, b)
         try:
             path.mkdir(parents=True, exist_ok=True)
             is_empty = not any(path.iterdir())
         except OSError as error:
-            rule = f"cannot be a folder, {os_reason(error)}; name another"
+            rule = f"cannot be a folder, {os_reason(error)}; choose another"
             raise UsageError(f"sgf ({path}) {rule}") from error
         if not is_empty:
-            raise UsageError(f"sgf ({path}) must be new or empty; name another folder")
+            raise UsageError(f"sgf ({path}) must be new or empty; choose another")
 
     def keep(self, games: Sequence[PlayedGame]) -> None:
         """Writes an SGF file per game. Blocks until the files are durable.
@@ -161,7 +161,7 @@ def _file_name(played: PlayedGame) -> str:
 
 
 def _sgf(game: str, a: str, b: str, played: PlayedGame) -> bytes:
-    # The core's first player is Black, even if White moves first due to a handicap.
+    # Player 0 of the core is Black, even if a handicap makes White move first.
     black, white = (a, b) if played.a_moves_first else (b, a)
     disputed = played.disputed
     record = GoRecord(
@@ -178,19 +178,20 @@ def _sgf(game: str, a: str, b: str, played: PlayedGame) -> bytes:
 
 
 class MatchJournal:
-    """A folder that stores a match's finished games, so that a killed match can resume.
+    """A folder of journals with a match's finished games, so that a match can resume.
 
-    Each process that plays adds one journal; the first is ``1.journal``. Games are
-    stored as JSON, as in ``games.jsonl``. Only one process may use a folder at a time.
+    Each process that plays the match adds a journal: ``1.journal``, ``2.journal`` and
+    so on. A frame is a game, as in ``games.jsonl``. One process at a time may use a
+    folder.
 
     Attributes:
         played: Games that earlier processes finished, ordered by index.
-        gaps: Damaged parts of the journals, whose games are played again.
+        gaps: Damaged parts of the journals. Their games are played again.
 
     Args:
         folder: The folder, created if missing.
-        key: All values on which the games depend, as JSON values. Journals with another
-            key belong to another match and are removed.
+        key: All settings that the games depend on, as JSON values. A journal with
+            another key belongs to another match and is removed.
 
     Raises:
         UsageError: A journal has a newer schema.
@@ -211,7 +212,7 @@ class MatchJournal:
             if contents.meta != key:
                 path.unlink()
                 continue
-            # Ignore a tail, a frame that a kill truncated. Its game is played again.
+            # A tail is a frame that a kill truncated. It is normal and not reported.
             self.gaps += [gap for gap in contents.gaps if not gap.is_tail]
             for frame in contents.frames:
                 game = from_dict(PlayedGame, _parse(frame, path), where=str(path))

@@ -1,4 +1,4 @@
-"""The players of matches, and the inference backend of a model that plays."""
+"""The players of matches, and the inference backend for a model that plays."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class MctsPlayer:
 class ModelPlayer:
     """A player that searches with a network, without exploration noise.
 
-    Thread-safe, because each thread binds its own runner of the backend.
+    Thread-safe: each thread binds its own runner of the backend.
     """
 
     name: str
@@ -93,20 +93,20 @@ class ModelPlayer:
     play: PlayConfig = field(default_factory=PlayConfig)
     """The play settings, which include the search settings."""
     directory: Path | None = None
-    """The model directory; None if the backend serves any number of threads."""
+    """The model directory; None if the backend can serve any number of threads."""
     devices: str | None = None
     """The device that runs the network, as for ``open_for_play``."""
     num_threads: int = 1
     """The number of threads that the backend serves."""
     mixed_sizes: bool = False
-    """Whether the network was trained for several board sizes or rules
-    (``net.mixed_sizes``, or boards of all sizes)."""
+    """Whether the network can play several board sizes or rules: it was trained with
+    ``net.mixed_sizes``, or has ``boards``."""
     boards: Callable[[int, int], ModelDir] | None = None
-    """Returns the model for a board height and width; see ``ModelDir.boards``."""
+    """The model for a board's height and width, see ``ModelDir.boards``; or None."""
     frame: str = ""
-    """The game whose planes the network takes as input; empty if it is ``task``."""
+    """The game whose planes are the network's input; empty for ``task``."""
     tree_threads: int = 1
-    """Threads that search one tree; with several, moves are not reproducible."""
+    """Threads that search one tree. With more than one, moves are not reproducible."""
     level: Level | None = None
     """The playing level; None for full strength."""
 
@@ -116,12 +116,12 @@ class ModelPlayer:
 
     @property
     def is_outside(self) -> bool:
-        """Whether Python code, instead of the core's match, searches the moves."""
+        """Whether Python code searches the moves, and not the core's match."""
         draws = self.level is not None and self.level.temperature > 0
         return self.tree_threads > 1 or self.frame != "" or draws
 
     def num_simulations(self, asked: int) -> int:
-        """Returns the level's simulations per move; ``asked`` without a level."""
+        """Returns the level's simulations per move; ``asked`` if there is none."""
         return asked if self.level is None else self.level.simulations
 
     def opened_for(self, num_threads: int) -> ModelPlayer:
@@ -145,8 +145,9 @@ class ModelPlayer:
         """Returns a player that plays the game ``task`` with the same network.
 
         Args:
-            task: A game with the same planes and actions, or Go on the same board. With
-                ``mixed_sizes`` also Go on smaller boards; with ``boards`` on any board.
+            task: A game with the same planes and actions, or Go on the same board. A
+                network with ``mixed_sizes`` also plays Go on smaller boards, and one
+                with ``boards`` on any board.
 
         Raises:
             UsageError: The game does not exist, or the network cannot play it.
@@ -162,13 +163,13 @@ class ModelPlayer:
         if shapes[0] == shapes[1]:
             return dataclasses.replace(self, task=task, frame="")
         is_same_board = shapes[0][1:] == shapes[1][1:]
-        rule = f"must have the planes and actions of {frame.name}; name another"
+        rule = f"must have the planes and actions of {frame.name}; choose another"
         check(self.mixed_sizes or is_same_board, "game", task, rule)
         Framed.corner(game, frame)
         return dataclasses.replace(self, task=task, frame=frame.name)
 
     def _on_board(self, game: Game) -> ModelPlayer:
-        """Returns this player with the model for the board size of ``game``."""
+        """Returns this player with the model for the board size of ``game``. Blocks."""
         assert self.boards is not None
         model = self.boards(game.height, game.width)
         player = dataclasses.replace(
@@ -177,7 +178,7 @@ class ModelPlayer:
         return player.opened_for(self.num_threads)
 
     def framed(self, game: Game) -> Framed:
-        """Returns ``game`` in the frame of the game whose planes the network reads."""
+        """Returns ``game`` in the frame of the game that the network was trained on."""
         if not self.frame:
             return Framed(game, game)
         return Framed.corner(game, open_game(self.frame))
@@ -197,17 +198,17 @@ class ModelPlayer:
 
 @dataclass(frozen=True)
 class EnginePlayer:
-    """An external engine as a player; base class with one subclass per protocol."""
+    """An external engine as a player; base class of one class per protocol."""
 
     PREFIX: ClassVar[str] = ""
-    """The protocol's prefix of the player's name, such as ``gtp:``."""
+    """The prefix of the player's name, such as ``gtp:``."""
     EXAMPLE: ClassVar[str] = ""
-    """An example of ``command``, shown in error messages."""
+    """An example of ``command`` for error messages."""
 
     command: str
     """The command line that starts the engine."""
     answer_s: float = 60.0
-    """The time limit of one response of the engine, in seconds."""
+    """Maximum time for each response of the engine, in seconds."""
 
     def __post_init__(self) -> None:
         rule = f'must name a program; for example {self.PREFIX}"{self.EXAMPLE}"'
@@ -261,7 +262,7 @@ class GtpPlayer(EnginePlayer):
             _core.parse_go_name(name)
         except _core.CoreError as error:
             raise UsageError(
-                f"player ({self.name}) plays Go, not {name}; choose a game go/SIZE"
+                f"player ({self.name}) plays Go, not {name}; choose go/SIZE"
             ) from error
 
     def _process(self) -> EngineProcess:
@@ -276,20 +277,19 @@ class GomocupPlayer(EnginePlayer):
     EXAMPLE = "./pbrain-rapfi"
 
     turn_s: float = 1.0
-    """The time limit per move, in seconds, which is sent to the engine."""
+    """Time limit per move that is sent to the engine, in seconds."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_range("turn-seconds", self.turn_s, 0.0, 1e6)
-        rule = f"must be below answer-seconds ({self.answer_s:g}); raise that"
+        rule = f"must be below answer-seconds ({self.answer_s:g}); raise answer-seconds"
         check(self.turn_s < self.answer_s, "turn-seconds", self.turn_s, rule)
 
     def check_game(self, name: str) -> None:
         """Raises UsageError unless the game ``name`` is gomoku."""
         if read_gomoku_name(name) is None:
             raise UsageError(
-                f"player ({self.name}) plays gomoku, not {name}; choose a game "
-                f"gomoku/SIZE"
+                f"player ({self.name}) plays gomoku, not {name}; choose gomoku/SIZE"
             )
 
     def _process(self) -> EngineProcess:
@@ -312,20 +312,20 @@ def open_for_play(
     Args:
         directory: The model directory.
         num_threads: The number of threads that evaluate concurrently, at least 1.
-        outputs: Names of the outputs to compute; None for all.
+        outputs: Names of the network outputs to compute; None for all.
         devices: ``cpu`` or one GPU, such as ``cuda:0``. None for the CPU if OpenVINO
             can run the model, otherwise for the first GPU, or the CPU if there is none.
-        precision: Precision of the trunk with OpenVINO on the CPU. The trunk is fp32
-            with torch, for ``run``, and if the CPU does not support ``precision``.
+        precision: Precision of the trunk. It applies to OpenVINO on a CPU that supports
+            it; otherwise, and for ``run``, the trunk is fp32.
 
     Raises:
         UsageError: The model cannot be used, or the GPU does not exist.
         RunError: The backend cannot load the model.
     """
-    # A run that computes with torch publishes no graph, so its models need torch here.
+    # A run that evaluates with torch publishes no graph, so its models need torch.
     has_openvino = is_installed() and (directory / ONNX_FILE).exists()
     if devices is None:
-        # Without OpenVINO, torch is imported in any case, so use it to detect a GPU.
+        # Without OpenVINO, torch is imported anyway, so it can detect a GPU.
         devices = "cpu" if has_openvino else default_devices()
     else:
         _check_devices(devices)
@@ -343,5 +343,5 @@ def open_for_play(
 def _check_devices(devices: str) -> None:
     check_device_words("devices", devices)
     is_one = devices != "auto" and "," not in devices
-    check(is_one, "devices", devices, "must be cpu or one GPU, as cuda:0; name one")
+    check(is_one, "devices", devices, "must be cpu or one GPU; for example cuda:0")
     parse_devices("devices", devices)

@@ -1,9 +1,9 @@
-"""Searches of single positions, and the sides of a match.
+"""Searches single positions, and defines the sides of a match.
 
-A search with one thread is deterministic. If several threads search one tree, the
-tree's shape differs between searches. Each thread gathers several leaves per batch. A
-leaf in flight counts as a visit, and as a virtual loss on an edge without visits, so
-that the next descent takes another path.
+A search with one thread is deterministic. If several threads search one tree, the tree
+may differ between runs. A thread may gather several leaves per batch. Until a leaf is
+backed up, each edge on its path counts one more visit, and an edge without visits also
+counts a virtual loss, so that the next descent takes another path.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tengen.search import SearchConfig, draw_seed
 __all__ = ["PortSide", "Searcher", "Side", "TreeSide", "batch_rows"]
 
 _MAX_BATCH_ROWS = 8
-# Maximum share of a search's simulations in flight. The share is small, because leaves
-# in flight are selected without each other's results.
+# Maximum share of a search's simulations in flight. It is small because simulations in
+# flight together cannot use each other's results.
 _IN_FLIGHT = 1 / 32
 
 
@@ -35,7 +35,8 @@ def batch_rows(num_simulations: int, num_threads: int, most: int = 0) -> int:
     Args:
         num_simulations: Total number of simulations of the search.
         num_threads: Number of threads that search the tree.
-        most: Maximum to return, as in ``PlayConfig.batch_rows``; 0 for the default.
+        most: Maximum number to return, as in ``PlayConfig.batch_rows``. 0 for the
+            default: 8 with several threads, otherwise 1.
     """
     if most == 0:
         most = _MAX_BATCH_ROWS if num_threads > 1 else 1
@@ -44,7 +45,7 @@ def batch_rows(num_simulations: int, num_threads: int, most: int = 0) -> int:
 
 
 class Searcher:
-    """Searches positions of one game with one model. Used by one thread at a time.
+    """Searches positions of one game with one model. Not thread-safe.
 
     Args:
         game: The game of the positions.
@@ -71,23 +72,20 @@ class Searcher:
         settings = search.to_native()
         self._has_scores = "score" in backend.signature.outputs
         search.check_scores(self._has_scores)
-        self._shared: Any = None
-        self._alone: Any = None
         if num_threads == batch_rows == 1:
-            self._alone = _core.make_session(rules, settings)
-            ports = [self._alone]
+            self._session = _core.make_session(rules, settings)
         else:
             if not isinstance(rules, str):
                 raise UsageError(
-                    f"threads ({num_threads}) must be 1 for {game.name}, whose moves "
-                    f"Python makes; use one thread"
+                    f"threads ({num_threads}) must be 1 for {game.name}, a game in "
+                    "Python; use one thread"
                 )
             rule = f"must be 1 for a {search.policy} search; use one thread"
             check(search.policy == "puct", "threads", num_threads, rule)
-            self._shared = _core.make_shared_session(
+            self._session = _core.make_shared_session(
                 rules, settings, num_threads=num_threads, batch_rows=batch_rows
             )
-            ports = [self._shared.port(index) for index in range(num_threads)]
+        ports = [self._session.port(index) for index in range(num_threads)]
         self._drivers = [(port, _bound(backend, port)) for port in ports]
 
     def run(
@@ -102,12 +100,12 @@ class Searcher:
 
         Args:
             moves: Actions from the first move of the game.
-            request: The core's ``SearchRequest``. Its ``keep_scores`` is set if the
-                backend estimates scores.
+            request: The core's ``SearchRequest``. This method sets its field
+                ``keep_scores``.
             variant: The variant of the game, as for ``Game.new_state``.
-            keeps_tree: Whether to reuse the tree of the previous search if ``moves``
-                continue its moves; the reused visits count. A Gumbel search never
-                reuses a tree.
+            keeps_tree: Whether to reuse the previous search's tree if ``moves``
+                continue the moves of that search. Reused visits count as simulations. A
+                Gumbel search never reuses a tree.
 
         Raises:
             CoreError: The variant does not exist, a move is illegal, or the game has
@@ -120,7 +118,7 @@ class Searcher:
         return self._session.result
 
     def extend(self, num_simulations: int) -> Any:
-        """Extends the last search of ``run`` to ``num_simulations`` in total. Blocks.
+        """Extends the last search to ``num_simulations`` in total; returns the result.
 
         Raises:
             CoreError: There is no search to extend, it does not use PUCT, or
@@ -132,16 +130,12 @@ class Searcher:
         return self._session.result
 
     def variation(self, action: int, max_length: int) -> list[int]:
-        """Returns the principal variation from ``action`` on; empty if unvisited."""
+        """Returns the principal variation from ``action``; empty if not visited."""
         variation: list[int] = self._session.variation(action, max_length)
         return variation
 
-    @property
-    def _session(self) -> Any:
-        return self._shared if self._alone is None else self._alone
-
     def _drive(self) -> None:
-        if self._alone is not None:
+        if len(self._drivers) == 1:
             drive(*self._drivers[0])
             return
         with ThreadPoolExecutor(len(self._drivers), thread_name_prefix="tree") as pool:
@@ -149,16 +143,16 @@ class Searcher:
                 futures = [pool.submit(drive, *driver) for driver in self._drivers]
                 wait(futures, return_when=FIRST_EXCEPTION)
             finally:
-                self._shared.stop()
+                self._session.stop()
             for future in futures:
                 future.result()
 
 
 class _FullBatches:
-    """A runner that always evaluates all rows of the buffers, so batches have one size.
+    """A runner that evaluates all rows of its buffers, so that batches have one size.
 
-    A thread that is blocked by other threads gathers fewer leaves. A change of the
-    batch size would cost the backend more time than the additional rows.
+    A search thread gathers fewer leaves if other threads block it. Evaluating unused
+    rows takes the backend less time than changing the batch size.
     """
 
     def __init__(self, runner: Runner, num_rows: int) -> None:
@@ -175,7 +169,7 @@ def _bound(backend: Backend, port: Any) -> Runner:
 
 
 class Side:
-    """One player in the games of one match thread. Used only by this thread."""
+    """One player in the games of one match thread. Only ``stop`` is thread-safe."""
 
     def move(self, match: Any, player: int) -> None:
         """Plays the next moves of this side in the thread's games. Blocks.
@@ -187,28 +181,28 @@ class Side:
         raise NotImplementedError
 
     def dispute(self, index: int) -> Dispute | None:
-        """Returns why game ``index`` has no result; None if it has a result."""
+        """Returns the dispute of game ``index``; None if the game has a result."""
         return None
 
     def illegal_move(self, index: int) -> str:
-        """Returns the illegal move with which this side lost a game; empty if none."""
+        """Describes the illegal move with which this side lost the game, or ""."""
         return ""
 
     def finish(self, match: Any, player: int) -> None:
-        """Ends the side's work when all games are finished. Blocks."""
+        """Completes the side's work after all games have finished. Blocks."""
 
     def stop(self) -> None:
-        """Makes ``move`` return soon. May be called from any thread."""
+        """Makes ``move`` return soon. Any thread may call this."""
 
     def close(self) -> None:
-        """Releases the side's resources. Called after its thread has ended."""
+        """Releases the side's resources. Called after the match thread has ended."""
 
 
 class PortSide(Side):
-    """The side of a player whose moves the core chooses, with or without a network.
+    """A side whose moves the core chooses, with or without a network.
 
     Args:
-        backend: The backend of the player's network; None without a network.
+        backend: The backend of the player's network; None for a player without one.
     """
 
     def __init__(self, backend: Backend | None) -> None:
@@ -216,7 +210,7 @@ class PortSide(Side):
         self._runner: Runner | None = None
 
     def move(self, match: Any, player: int) -> None:
-        """Evaluates one batch of leaves for the core's searches."""
+        """Advances the core's searches, and evaluates one batch of their leaves."""
         port = match.port(player)
         if self._backend is not None and self._runner is None:
             self._runner = bind_port(self._backend, port)
@@ -227,13 +221,13 @@ class PortSide(Side):
 
 
 class TreeSide(Side):
-    """The side of a model that searches one game at a time, with several threads.
+    """A side whose moves Python code searches, one game after another.
 
     Args:
         game: The game.
         player: The model and its play settings.
-        num_simulations: Simulations per move, unless the player has a level.
-        seed: Seed for sampling moves, if the player has a level.
+        num_simulations: Simulations per move; a level of the player overrides it.
+        seed: Seed with which a level samples moves.
     """
 
     def __init__(
@@ -264,7 +258,7 @@ class TreeSide(Side):
             match.play(turn.index, self._framed.from_frame(action))
 
     def _chosen(self, result: Any, index: int, ply: int) -> int:
-        """Returns the action to play, with the action numbers of the frame."""
+        """Returns the action to play, as an action number of the frame."""
         if self._level is None:
             return int(result.best_action)
         return self._level.draw(

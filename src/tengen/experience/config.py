@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self
 
-from tengen import _core
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, check_whole
 from tengen.errors import RunError, UsageError
@@ -42,11 +41,11 @@ class ExperienceConfig(OpenConfig, package="tengen.experience"):
 
     @property
     def games_of_model(self) -> int:
-        """Number of games a model must play before the next is trained; 0: none."""
+        """Minimum number of games of a model before the next is trained; 0 for none."""
         return 0
 
     def starting_with(self, num_rows: int) -> Self:
-        """Returns a config that lets learning begin after ``num_rows`` rows.
+        """Returns a config with which learning begins after at most ``num_rows`` rows.
 
         Args:
             num_rows: Number of rows of the first generation, at least 1. The new config
@@ -55,7 +54,7 @@ class ExperienceConfig(OpenConfig, package="tengen.experience"):
         return self
 
     def checked(self, task: str) -> ExperienceConfig:
-        """Checks the files that the config names; returns it with absolute paths.
+        """Checks the files named in the config; returns a config with absolute paths.
 
         Called before a run begins.
 
@@ -70,10 +69,10 @@ class ExperienceConfig(OpenConfig, package="tengen.experience"):
 
 @dataclass(frozen=True, kw_only=True)
 class SamplesPerInsertConfig:
-    """A rate limiter that works as a bucket: new rows fill it, and training drains it.
+    """A token bucket: a new row adds ``samples_per_row`` tokens, a sample takes one.
 
-    So the learner uses a row at most ``samples_per_row`` times on average. KataGo calls
-    this number max-train-bucket-per-new-data; Reverb calls it samples per insert.
+    The learner therefore uses a row at most ``samples_per_row`` times on average.
+    KataGo calls this setting max-train-bucket-per-new-data; Reverb, samples per insert.
     """
 
     kind: Literal["samples_per_insert"] = "samples_per_insert"
@@ -85,14 +84,14 @@ class SamplesPerInsertConfig:
         math.inf,
         above=True,
         below=True,
-        rule="must be above 0; KataGo uses 4 to 8",
+        rule="must be above 0; use 4 to 8, as in KataGo",
     )
     """Maximum number of samples per new row, above 0. With a larger number, the learner
     learns more from each game, but overfits sooner."""
 
-    max_samples: int = bounded(1_000_000, 1, hint="allow a batch or more")
-    """Capacity of the bucket, at least 1: the maximum number of samples that a learner
-    may catch up on after a pause."""
+    max_samples: int = bounded(1_000_000, 1, hint="raise it to a batch or more")
+    """Capacity of the bucket in samples, at least 1. It limits how many samples a
+    learner takes without new rows after a pause."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -100,7 +99,7 @@ class SamplesPerInsertConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class WindowConfig(ExperienceConfig):
-    """Settings of a window of the newest rows, and of how often each row is used."""
+    """Settings of the window of the newest rows, and of how often rows are sampled."""
 
     kind: Literal["window"] = "window"
     """The kind of experience."""
@@ -113,12 +112,12 @@ class WindowConfig(ExperienceConfig):
     """Maximum size of the window in rows; at least ``min_rows``."""
 
     taper_exponent: float = bounded(
-        0.65, 0, 1, above=True, rule="must lie in (0, 1]; KataGo uses 0.65"
+        0.65, 0, 1, above=True, rule="must be in (0, 1]; use 0.65, as in KataGo"
     )
-    """Exponent of the window's growth in the number of rows, above 0, at most 1. With a
-    smaller exponent, the window drops old rows sooner."""
+    """Exponent of the power law by which the window grows with the run's rows, above 0,
+    at most 1. With a smaller exponent, the window drops old rows sooner."""
 
-    taper_scale_rows: int | None = bounded(None, 1, hint="leave it out for min_rows")
+    taper_scale_rows: int | None = bounded(None, 1, hint="leave it out to use min_rows")
     """Number of rows beyond ``min_rows`` at which growth begins to slow, at least 1. A
     larger number keeps growth linear for longer. None: ``min_rows``."""
 
@@ -127,7 +126,7 @@ class WindowConfig(ExperienceConfig):
         0,
         1,
         above=True,
-        rule="must lie in (0, 1]; above 1 the window would take back rows it dropped",
+        rule="must be in (0, 1], or the window would need dropped rows; lower it",
     )
     """Number of rows by which the window grows per new row just beyond ``min_rows``,
     above 0, at most 1."""
@@ -138,20 +137,20 @@ class WindowConfig(ExperienceConfig):
     rows that are slow to derive."""
 
     with_replacement: bool = True
-    """Whether each row is sampled from the complete window. If not, rows are sampled in
-    passes: a pass contains each row of the window once, in random order. A new pass
-    begins when new games arrive, or when fewer rows are left than a batch needs
+    """Whether rows are sampled with replacement. If not, rows are sampled in passes: a
+    pass contains each row of the window once, in random order. A new pass begins when
+    new games arrive, or when fewer rows are left in the pass than a batch needs
     (KataGo's no-repeat-files)."""
 
     validation_share: float = bounded(
-        0.0, 0, 0.5, rule="must lie in [0, 0.5]; use 0 for none"
+        0.0, 0, 0.5, rule="must be in [0, 0.5]; use 0 for none"
     )
     """Fraction of games that are validation games, in [0, 0.5] (KataGo: 0.05), chosen
-    by a hash of the game's number. The learner never trains on validation games, and
-    reports the loss on them in each turn."""
+    by a hash of the game's generation and index. The learner never trains on validation
+    games, and reports the loss on them in each turn."""
 
     limiter: SamplesPerInsertConfig = field(default_factory=SamplesPerInsertConfig)
-    """Limits how often the learner uses a row."""
+    """The rate limiter, which limits how often the learner uses a row on average."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -163,7 +162,7 @@ class WindowConfig(ExperienceConfig):
         )
 
     def starting_with(self, num_rows: int) -> Self:
-        """See ``ExperienceConfig.starting_with``."""
+        """Returns a copy with ``min_rows`` at most ``num_rows``."""
         return dataclasses.replace(self, min_rows=min(self.min_rows, num_rows))
 
     def window_rows(self, num_rows: int) -> int:
@@ -174,27 +173,29 @@ class WindowConfig(ExperienceConfig):
         ``expand_per_row``. The result lies between ``min_rows`` and ``max_rows``; if
         there are fewer than ``min_rows`` rows, it is ``num_rows``. The slope is
         ``expand_per_row`` at ``min_rows`` and decreases from there. Because the slope
-        is at most 1, the window never returns to rows that it has dropped.
+        is at most 1, the window's oldest row never moves back to dropped rows.
 
         Source: Wu 2019, "Accelerating self-play learning in Go" (arXiv:1902.10565),
-        training details; the form with a scale is that of KataGo's python/shuffle.py.
+        training details; the formula with a scale is from KataGo's python/shuffle.py.
         Differs from the source: rows of random play count like other rows.
 
         Args:
             num_rows: Number of rows of the run so far, N.
         """
-        law = _core.PowerLaw()
-        law.min_items = self.min_rows
-        law.max_items = self.max_rows
-        law.exponent = self.taper_exponent
-        law.scale = float(self.taper_scale_rows or self.min_rows)
-        law.expand_per_item = self.expand_per_row
-        return law.window(num_rows)
+        if num_rows <= self.min_rows:
+            return num_rows
+        scale = float(self.taper_scale_rows or self.min_rows)
+        exponent = self.taper_exponent
+        grown = (num_rows - self.min_rows + scale) ** exponent - scale**exponent
+        # An exponent can be so small that both numbers are 0.
+        slope = exponent * scale ** (exponent - 1.0)
+        growth = self.expand_per_row * grown / slope if slope > 0.0 else 0.0
+        return min(num_rows, self.max_rows, int(self.min_rows + growth))
 
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationsConfig(ExperienceConfig):
-    """Settings of a pass over part of the newest generations, after each generation.
+    """Settings of one training pass over recent generations, after each generation.
 
     A game belongs to the generation of the last model that played it. When a generation
     has ``min_games`` games, the learner makes one pass over the newest
@@ -216,23 +217,19 @@ class GenerationsConfig(ExperienceConfig):
     pass samples this number of games from each generation."""
 
     share: float = bounded(0.3, 0, 1, "0.3 is the benchmark's", above=True)
-    """Fraction of these games' rows that a pass samples uniformly, in (0, 1]."""
+    """Fraction of the sampled games' rows that a pass uses, in (0, 1]."""
 
     imported: str = ""
     """Folder written by ``tengen data import-minigo --examples``. Its generations count
     as older than the run's own. Empty for none."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_fields(self)
 
     @property
     def games_of_model(self) -> int:
-        """See ``ExperienceConfig.games_of_model``."""
+        """``min_games``; see ``ExperienceConfig.games_of_model``."""
         return self.min_games
 
     def checked(self, task: str) -> GenerationsConfig:
@@ -268,11 +265,11 @@ class GenerationsConfig(ExperienceConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayConfig(ExperienceConfig):
-    """Settings of a table of steps: sampler, capacity, and how often items are used.
+    """Settings of a table of steps: sampler, capacity, and how often items are sampled.
 
     With the sampler ``fifo``, the table is a queue: every item is used once, oldest
     first, and actors wait while the queue is full. With other samplers, the table is a
-    replay, which stores items for repeated use and survives a kill of the process.
+    replay, which is durable and whose items are sampled repeatedly.
     """
 
     kind: Literal["table"] = "table"
@@ -289,25 +286,25 @@ class ReplayConfig(ExperienceConfig):
     the memory that the process may use. Must be 0 for ``fifo``, which is always in
     memory."""
     min_items: int = 1
-    """Minimum number of items in the table before any is sampled, 1 to ``max_items``; 1
-    for ``fifo``."""
+    """Minimum number of items in the table before sampling begins, 1 to ``max_items``;
+    1 for ``fifo``."""
     samples_per_item: float = bounded(
         1.0,
         0,
         math.inf,
         above=True,
         below=True,
-        rule="must be above 0; say how often an item is to be drawn",
+        rule="must be above 0; set how often each item is sampled",
     )
     """Average number of times that an item is sampled, above 0; 1 for ``fifo``. With a
     larger number, the learner learns more from each step, but takes more time for it.
     """
     max_ahead: int = bounded(0, 0, _MAX_ITEMS)
-    """Maximum number of items that actors may insert into a replay ahead of the
-    learner, 0 to 2^28 - 1. Then actors wait until the learner has taken
-    ``samples_per_item`` samples for each. 0: the items of two turns of all actors."""
+    """Maximum number of items, beyond ``min_items``, by which inserts into a replay may
+    be ahead of sampling, 0 to 2^28 - 1. The learner catches up on an item with
+    ``samples_per_item`` samples. 0: the items of two turns of all actors."""
     priority_exponent: float = bounded(
-        0.6, 0, math.inf, below=True, rule="must be at least 0; 0 is uniform"
+        0.6, 0, math.inf, below=True, rule="must be at least 0; use 0 for uniform"
     )
     """For ``prioritized``: items are sampled in proportion to their priority raised to
     this power, at least 0. 0 is uniform; a larger power favours high priorities."""
@@ -320,16 +317,12 @@ class ReplayConfig(ExperienceConfig):
         math.inf,
         above=True,
         below=True,
-        rule="must be above 0; allow an unroll's time",
+        rule="must be above 0; use at least the time of an unroll",
     )
     """Maximum seconds that an insert or a sample waits before it fails, above 0."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_fields(self)
         check_whole("min_items", self.min_items, 1, self.max_items)
         for name in ("max_ahead", "memory_bytes"):
@@ -338,7 +331,7 @@ class ReplayConfig(ExperienceConfig):
                 not self.is_queue or value == 0,
                 name,
                 value,
-                f"must be 0 where the sampler is fifo; set store.{name}=0",
+                f"must be 0 with the fifo sampler; set store.{name}=0",
             )
         for name in ("min_items", "samples_per_item"):
             value = getattr(self, name)
@@ -346,7 +339,7 @@ class ReplayConfig(ExperienceConfig):
                 not self.is_queue or value == 1,
                 name,
                 value,
-                f"must be 1 where the sampler is fifo; set store.{name}=1",
+                f"must be 1 with the fifo sampler; set store.{name}=1",
             )
 
     @property
@@ -394,6 +387,6 @@ class ReplayConfig(ExperienceConfig):
             return num_items
         if num_items < self.min_items:
             return 0
-        # Computes as core/store/state/rate_limiter.h does, to get the same rounding.
+        # Use the formula of core/store/state/rate_limiter.h, to get the same rounding.
         cursor = num_inserts * self.samples_per_item - num_samples
         return max(0, math.floor(cursor - self.min_items * self.samples_per_item))

@@ -36,12 +36,12 @@ class Experience(Protocol):
 
     @property
     def generation(self) -> int:
-        """Number of actor turns whose experience has been read, at first 0."""
+        """Number of actor turns whose experience has been read; 0 at the start."""
         ...
 
     @property
     def is_durable(self) -> bool:
-        """Whether all experience added by this process survives a kill. Any thread."""
+        """Whether all experience added by this process survives a kill. Thread-safe."""
         ...
 
     def refresh(self) -> int:
@@ -53,7 +53,7 @@ class Experience(Protocol):
         ...
 
     def lacks(self, num_samples: int) -> str:
-        """Returns why no batch can be sampled and what to do; empty if one can.
+        """Returns why no batch can be sampled now, with advice; empty if one is ready.
 
         Args:
             num_samples: Number of samples in the batch, at least 1.
@@ -64,11 +64,11 @@ class Experience(Protocol):
         ...
 
     def sample(self, num_samples: int) -> Batch:
-        """Samples a batch of ``num_samples``, within the rate limits."""
+        """Samples a batch of ``num_samples``; may block until the rate limits allow."""
         ...
 
     def divide(self, num_samples: int, first: int, last: int) -> Divided:
-        """Begins a batch, whose parts the leader and the followers sample.
+        """Begins a batch that the leader and the followers sample in parts.
 
         Args:
             num_samples: Number B of samples in the complete batch.
@@ -81,8 +81,8 @@ class Experience(Protocol):
         """Returns JSON values that bring an ``ExperiencePart`` up to date.
 
         Args:
-            begins: Whether every ``ExperiencePart`` reads these values, so that later
-                orders can omit them.
+            begins: Whether every ``ExperiencePart`` applies this result. If so, later
+                orders contain only what is new since then.
         """
         ...
 
@@ -138,7 +138,7 @@ class Followed(Protocol):
         ...
 
     def close(self) -> None:
-        """Frees all resources; a blocked ``draw`` raises. Any thread. Idempotent."""
+        """Frees all resources; a blocked ``draw`` raises. Thread-safe, idempotent."""
         ...
 
 
@@ -170,11 +170,11 @@ class ExperiencePart:
         """
         own = self._own
         if own is None:
-            raise RunError("experience (closed) must be open; the leader has ended")
+            raise RunError("experience (closed) has lost its leading learner; resume")
         return own.draw(order, num_samples, first, last)
 
     def close(self) -> None:
-        """Closes the follower's experience. Any thread. Idempotent."""
+        """Closes the follower's experience. Thread-safe and idempotent."""
         own, self._own = self._own, None
         if own is not None:
             own.close()

@@ -1,4 +1,4 @@
-"""Board games: native games by name, and user-defined games that follow a protocol.
+"""Board games: native games by name, and user-defined games that implement `OwnGame`.
 
 state = tengen.games.make("connect4").new_state()
 while not state.is_terminal():

@@ -30,11 +30,11 @@ __all__ = [
 ]
 
 BOOK_SCHEMA = 1
-"""The schema version of new opening books, and the newest version that can be read."""
+"""The schema version of new books, and the newest version that can be read."""
 MAX_OPENINGS = 65_536
 """The maximum number of openings in an opening book."""
 _MAX_BYTES = 64 << 20
-_ADVICE = "make one by tengen book"
+_ADVICE = "make one with tengen book"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class Book:
     openings: tuple[tuple[int, ...], ...]
     """The actions of each opening; at least one opening, and no duplicates."""
     digest: str
-    """The first 12 hexadecimal digits of the SHA-256 of the book's file."""
+    """The first 12 hexadecimal digits of the SHA-256 digest of the book's file."""
 
 
 def read_book(path: Path, game: Game, *, error: type[TengenError] = UsageError) -> Book:
@@ -55,7 +55,7 @@ def read_book(path: Path, game: Game, *, error: type[TengenError] = UsageError) 
     Args:
         path: The path of the book's file.
         game: The game; a book for another game is an error.
-        error: The type of exception to raise if the file is unreadable or damaged.
+        error: The exception type to raise if the file is unreadable or damaged.
 
     Raises:
         UsageError: The book is for another game, or has a newer schema.
@@ -65,7 +65,7 @@ def read_book(path: Path, game: Game, *, error: type[TengenError] = UsageError) 
 
 
 def read_book_bytes(path: Path, *, error: type[TengenError] = UsageError) -> bytes:
-    """Returns the bytes of a file, up to one more than the maximum size of a book.
+    """Returns a file's bytes, truncated just above the maximum size of a book.
 
     Raises:
         TengenError: ``error``, if the file cannot be read.
@@ -112,7 +112,7 @@ def parse_book(
         raise newer_schema(path, content["schema"], BOOK_SCHEMA)
     if content.get("task") != game.name:
         raise UsageError(
-            f"book ({path}) is of {shown(content.get('task'))} and not of {game.name}; "
+            f"book ({path}) is for {shown(content.get('task'))}, not {game.name}; "
             f"{_ADVICE}"
         )
     found = content.get("openings")
@@ -122,16 +122,16 @@ def parse_book(
     for index, opening in enumerate(found):
         moves = opening.get("moves") if isinstance(opening, dict) else None
         if not isinstance(moves, list) or not _are_moves(game, moves):
-            raise damaged(f"opening {index} is no legal beginning of {game.name}")
+            raise damaged(f"opening {index} is not legal in {game.name}")
         openings.append(tuple(moves))
     if len(set(openings)) < len(openings):
-        raise damaged("an opening is there twice")
+        raise damaged("it has an opening twice")
     digest = hashlib.sha256(data).hexdigest()[:12]
     return Book(task=game.name, openings=tuple(openings), digest=digest)
 
 
 def openings_text(random_plies: int, book: Book | None) -> str:
-    """Returns a human-readable description of the openings of games."""
+    """Describes a match's openings for users, such as ``2 random plies``."""
     plies = f"{random_plies} random pl{'y' if random_plies == 1 else 'ies'}"
     if book is None:
         return plies if random_plies else "the empty board"

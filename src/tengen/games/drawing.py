@@ -1,12 +1,12 @@
 """SVG drawings of boards for notebooks, based on a game's text output.
 
 All native games, and most user-defined games, print a position as rows of ``.``, ``X``
-and ``O``, optionally with row numbers on the left and column names below. Stones are
-drawn at the positions of their letters, so the rows of Hex are shifted as in the text.
-Any other text is shown unchanged.
+and ``O``, optionally with row numbers on the left and column names below. A stone is
+drawn where its letter stands in the text, so that boards with shifted rows, such as
+Hex, look right. Text without a board is shown unchanged.
 
 ``Markup`` is HTML and SVG in which external text is escaped. A drawing has no scripts
-and loads no resources, so saved notebooks contain it completely.
+and loads no resources, so a saved notebook is self-contained.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ FRAGMENT_STYLE = (
     "font-family:system-ui,sans-serif;display:flex;flex-wrap:wrap;gap:1rem;"
     "align-items:flex-start"
 )
-"""The CSS style of an element inside an external page, such as a notebook cell."""
+"""The CSS style of the outermost element of a fragment, such as a notebook's output."""
 
-# Characters that HTML forbids or does not show: control characters and bidi marks.
+# Characters that HTML forbids or that are invisible: control characters, bidi marks.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
@@ -50,7 +50,7 @@ _SHOWN = "\N{REPLACEMENT CHARACTER}"
 def text(value: object) -> Markup:
     """Returns ``str(value)``, escaped for content and for quoted attributes.
 
-    Control characters become the replacement character, and lone surrogates ``?``.
+    Hidden characters become the replacement character, and lone surrogates ``?``.
     """
     shown = str(value).encode("utf-8", "replace").decode("utf-8")
     return Markup(html.escape(_HIDDEN.sub(_SHOWN, shown)))
@@ -60,10 +60,11 @@ def element(name: str, /, *children: Markup, **attributes: object) -> Markup:
     """Returns the markup of an HTML or SVG element.
 
     Args:
-        name: The name of the element, which is not escaped.
+        name: The name of the element. It is not escaped, so it must not be user input.
         children: The content of the element, in order.
-        **attributes: Values by name. ``_`` in a name becomes ``-``; a trailing ``_`` is
-            removed. Floats are rounded to two decimals; None omits the attribute.
+        **attributes: Attribute values by name. In names, ``_`` becomes ``-`` and a
+            trailing ``_`` is removed. Floats are rounded to two decimals. None omits
+            the attribute.
     """
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{text(_number(value))}"'
@@ -114,7 +115,7 @@ _CELL = 30.0  # Side length of a cell, in SVG units.
 _EDGE = 8.0
 _FONT = "font-family:system-ui,sans-serif"
 _WOOD, _LINE, _INK, _HEAT, _LAST = "#e3c48d", "#a3834a", "#241a08", "#2563eb", "#d9480f"
-# Minimum share of a highlighted cell that shows a number.
+# A highlight with at least this intensity also shows a number, in percent.
 _TOLD = 0.01
 _FULLEST = 0.6
 
@@ -124,13 +125,13 @@ class Board:
     """A board that was parsed from the text of a position."""
 
     rows: tuple[str, ...]
-    """The board's rows as strings of ``.``, ``X`` and ``O``, all of equal length."""
+    """The board's rows as strings of ``.``, ``X`` and ``O`` of equal length."""
     places: tuple[tuple[float, ...], ...]
-    """The horizontal offset of each cell in each row, in cell widths."""
+    """For each row, the horizontal offsets of its cells, in cell widths."""
     row_labels: tuple[str, ...]
-    """The labels of the rows; empty if the text has none."""
+    """The labels of the rows from the top; empty if there are none."""
     column_labels: tuple[str, ...]
-    """The labels of the columns; empty if the text has none."""
+    """The labels of the columns from the left; empty if there are none."""
     below: str
     """The text below the board, such as the side to move or the winner."""
 
@@ -142,7 +143,7 @@ class Board:
 
 @dataclass(frozen=True)
 class Heat:
-    """The highlight of one cell or one column of a board."""
+    """The highlight of one cell or column of a board."""
 
     share: float
     """The intensity of the highlight, in [0, 1]."""
@@ -202,8 +203,8 @@ def board_svg(
 
     Args:
         board: The board to draw.
-        title: The title of the drawing, a phrase.
-        last: Row and column of the last move, which gets a ring.
+        title: The title of the drawing, as a phrase.
+        last: Row and column of the last move, whose stone gets a ring.
         cells: The highlights of cells, by row and column.
         columns: The highlights of columns, drawn in a row above the board.
     """
@@ -265,13 +266,13 @@ def position_figure(
     last: int | None = None,
     heats: Mapping[int, Heat] | None = None,
 ) -> Markup:
-    """Returns a figure of a position: a drawing if its text has a board, or the text.
+    """Returns a figure of a position: its board as a drawing, or its text.
 
     Args:
         shown: The text of the position.
-        title: The title of the figure, a phrase.
-        layout: The game's ``policy_layout``, which maps actions to cells or columns;
-            if it is flat, ``last`` and ``heats`` are not drawn.
+        title: The title of the figure, as a phrase.
+        layout: The game's ``policy_layout``, which maps actions to cells or columns. If
+            it is flat, ``last`` and ``heats`` are ignored.
         last: The last action, whose stone gets a ring; None for no ring.
         heats: The highlights by action.
     """
@@ -292,18 +293,18 @@ def position_figure(
 
 
 def _last_cell(board: Board, layout: str, action: int) -> tuple[int, int] | None:
-    """Returns the row and column of an action's stone; None if there is no stone."""
+    """Returns the row and column of an action's stone; None if it has no stone."""
     if layout in _CELLS:
         return divmod(action, board.width)
     if layout != "columns" or not 0 <= action < board.width:
         return None
-    # The last stone in a column is the topmost stone.
+    # Stones fall, so the last stone in a column is its topmost one.
     rows = enumerate(board.rows)
     return next(((i, action) for i, row in rows if row[action] != "."), None)
 
 
 def _cells(line: str) -> list[re.Match[str]] | None:
-    """Returns the regex matches of a line's cells; None if the line is no board row."""
+    """Returns the matches of a line's cells; None if the line is not a board row."""
     tokens = list(re.finditer(r"\S+", line))
     if tokens and tokens[0][0].isdecimal():
         tokens = tokens[1:]

@@ -1,11 +1,10 @@
-"""A game played with a network that was trained on the planes of another game.
+"""Games of Go played with a network that was trained on another game's planes.
 
-A network can evaluate only the planes that it was trained on. So if a game of Go has
-other planes, it is played with its own rules and the network's planes. A network
-trained on several boards reads the planes of the largest board, with a smaller board in
-the upper left corner. In the core, the smaller game is a variant of the larger game,
-and its actions are numbered on the larger board. Callers use the action numbers of the
-smaller board.
+A network can evaluate only the kind of planes that it was trained on, those of its
+frame. Another game of Go is played by its own rules, but its positions are encoded as
+planes of the frame. A smaller board lies in the upper left corner of the frame's board.
+In the core, the smaller game is a variant of the frame, and its actions are numbered on
+the frame's board. Callers number actions on the smaller board.
 """
 
 from __future__ import annotations
@@ -24,16 +23,17 @@ _PLANES = re.compile("/planes=[a-z]+$")
 
 
 class Framed:
-    """A game, and the game (the frame) whose planes represent it. Immutable.
+    """A game and its frame: the game whose planes encode its positions. Immutable.
 
     Args:
         game: The game to play, with its own action numbers.
-        frame: The game whose planes the network takes as input; may equal ``game``.
+        frame: The game whose planes are the network's input; may be ``game`` itself.
 
     Attributes:
         game: The game to play.
-        frame: The game whose states searches use.
-        variant: The variant of ``frame`` that is ``game``; empty for ``frame`` itself.
+        frame: The game that searches play.
+        variant: The name of ``game`` as a variant of ``frame``; empty if they are the
+            same.
     """
 
     def __init__(self, game: Game, frame: Game) -> None:
@@ -51,7 +51,7 @@ class Framed:
 
     @classmethod
     def corner(cls, game: Game, frame: Game) -> Framed:
-        """Returns a game of Go in the frame of one with an equal or larger board.
+        """Returns a game of Go in the frame of one with at least its board size.
 
         Raises:
             UsageError: One of the games is not Go, or the board does not fit.
@@ -63,13 +63,13 @@ class Framed:
             longest.new_state(_with_planes_of(game, frame))
         except _core.CoreError as error:
             raise UsageError(
-                f"game ({game.name}) must be on a board that fits {frame.name}; "
-                f"choose a smaller one"
+                f"game ({game.name}) must fit the board of {frame.name}; choose a "
+                "smaller one"
             ) from error
         return cls(game, longest)
 
     def to_frame(self, actions: Iterable[int]) -> list[int]:
-        """Converts actions of the game to actions of the frame; -1 if invalid."""
+        """Converts actions of the game to actions of the frame; invalid ones to -1."""
         if not self.variant:
             return [int(action) for action in actions]
         return [self._outer.get(int(action), -1) for action in actions]
@@ -91,11 +91,11 @@ class Framed:
 
     @property
     def num_symmetries(self) -> int:
-        """Number of symmetries that the game's board and the frame's board share."""
+        """Number of symmetries that the boards of the game and the frame share."""
         return min(self.game.num_symmetries, self.frame.num_symmetries)
 
 
 def _with_planes_of(game: Game, frame: Game) -> str:
-    """Returns the name of the Go game ``game`` with the planes of ``frame``."""
+    """Returns the name of the game of Go ``game`` with the planes of ``frame``."""
     planes = _PLANES.search(frame.name)
     return _PLANES.sub("", game.name) + (planes[0] if planes else "")

@@ -1,7 +1,7 @@
-"""Formats and parses Go rules, results and points, for SGF, GTP and KataGo's commands.
+"""Formats and parses Go rules, results and points for SGF, GTP and KataGo's commands.
 
-Source of the rules' names: KataGo, docs/GTP_Extensions.md and its rules page. Games in
-tengen have area scoring, without group tax and without a button.
+Source of the rules' names: KataGo, docs/GTP_Extensions.md and its rules page. All games
+in tengen have area scoring, without group tax and without a button.
 
 Points are written as in GTP, ``D4``: columns are letters from the left, without I, and
 rows are numbers from the bottom.
@@ -30,11 +30,11 @@ __all__ = [
 ]
 
 GO_COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
-"""The letters of the board's columns in GTP, which skips I."""
+"""The letters of the board's columns in GTP; the letter I is skipped."""
 
 
 def write_vertex(action: int, height: int, width: int) -> str:
-    """Returns the GTP vertex of an action, 0 to height * width."""
+    """Returns the GTP vertex of ``action``; height * width is a pass."""
     if action == height * width:
         return "pass"
     row, column = divmod(action, width)
@@ -42,7 +42,7 @@ def write_vertex(action: int, height: int, width: int) -> str:
 
 
 def read_vertex(text: str, height: int, width: int) -> int | None:
-    """Parses a GTP vertex in any case; returns its action, or None if it is invalid."""
+    """Parses a GTP vertex, ignoring case; returns its action, or None if invalid."""
     text = text.upper()
     if text == "PASS":
         return height * width
@@ -55,7 +55,7 @@ def read_vertex(text: str, height: int, width: int) -> int | None:
     return row * width + column
 
 
-# Rules by name: (ko rule, suicide allowed). rules_as_text uses the first three names.
+# Rules by name, as (ko rule, suicide allowed). rules_as_text writes the first three.
 _NAMED = {
     "Tromp-Taylor": ("positional", True),
     "NZ": ("situational", True),
@@ -67,7 +67,7 @@ _NAMED = {
 _COMPACT = re.compile(
     "ko(SIMPLE|POSITIONAL|SITUATIONAL)scoreAREAtaxNONEsui([01])(?:whb0)?", re.I
 )
-# Other keys of KataGo's JSON object for rules, with the only supported values.
+# The other keys of KataGo's JSON object for rules, and their only supported values.
 _FIXED = {
     "scoring": "AREA",
     "tax": "NONE",
@@ -82,9 +82,9 @@ def read_go_rules(text: str) -> tuple[str, bool] | None:
     """Parses the text of Go rules; returns (ko, may_suicide) as in ``GoRules``.
 
     Args:
-        text: A name (``tromp-taylor``, ``NZ``, ``Chinese``, ``chinese-ogs``) in upper
-            or lower case, with ``-``, ``_`` or spaces; or KataGo's short form
-            (``koSIMPLEscoreAREAtaxNONEsui0``) or JSON object.
+        text: A name such as ``tromp-taylor``, ``NZ`` or ``chinese-ogs`` (any letter
+            case; ``_`` or a space in place of ``-``); or KataGo's short form, such as
+            ``koSIMPLEscoreAREAtaxNONEsui0``; or KataGo's JSON object.
 
     Returns:
         The rules; None if the text is invalid or the rules are not supported.
@@ -135,7 +135,8 @@ def go_result(name: str, moves: Sequence[int]) -> str:
 
     Args:
         name: The game's name.
-        moves: All actions. If they do not end the game, the side to move resigned.
+        moves: All actions of the game. If they do not end it, the side to move has
+            resigned.
 
     Raises:
         UsageError: The game does not exist.
@@ -144,7 +145,7 @@ def go_result(name: str, moves: Sequence[int]) -> str:
     state = position_after(open_game(name), moves)
     if not state.is_terminal():
         return f"{'WB'[state.to_play]}+R"
-    # The score does not determine the winner: a repeated position may cause a draw.
+    # Take the winner from returns(): the score does not show a draw by repetition.
     winner = state.returns()[0]
     if winner == 0:
         return "0"

@@ -1,6 +1,7 @@
-"""Converts Go moves in any order of the sides to moves of alternating sides.
+"""Converts Go moves by either side, in any order, to moves of alternating sides.
 
-GTP controllers and servers let a side move twice, and continue after two passes.
+GTP controllers and Go servers let a side move twice in a row, and let play continue
+after two passes.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ __all__ = ["GoTurns"]
 
 
 class GoTurns:
-    """A sequence of actions of alternating sides, in which a skipped side passes.
+    """Actions of alternating sides, with an inserted pass for each skipped turn.
 
-    A pass is removed if a later move makes it unnecessary. The legality of moves is not
-    checked.
+    A pass is removed if a later move of the same side makes it unnecessary. The
+    legality of moves is not checked.
 
     Args:
         first_player: The side to move first: 0 Black, 1 White.
@@ -25,8 +26,8 @@ class GoTurns:
     Attributes:
         actions: All actions, beginning with the setup.
         to_play: The side to move.
-        is_passed_to: Whether the last action is the inserted pass of a skipped side.
-            Another pass would end the game, although no player has passed.
+        is_passed_to: Whether the last action is an inserted pass. A pass after it would
+            end the game, although the opponent has not chosen to pass.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class GoTurns:
 
     @property
     def num_passes(self) -> int:
-        """Number of passes at the end of the moves; two passes end the game."""
+        """Number of consecutive passes at the end; two passes end the game."""
         end = place = len(self.actions)
         while place > self._num_setup and self.actions[place - 1] == self._pass:
             place -= 1
@@ -55,7 +56,7 @@ class GoTurns:
         """Adds a move of a side.
 
         Returns:
-            False if the move is ignored: a pass of the wrong side, or a third pass.
+            Whether the move was added. A pass out of turn and a third pass are ignored.
         """
         num_passes = self.num_passes
         if action == self._pass:
@@ -78,7 +79,7 @@ class GoTurns:
         return other
 
     def going_on(self) -> GoTurns:
-        """Returns a copy without the two final passes, if the game ended with them."""
+        """Returns a copy, without the last two passes if they ended the game."""
         other = copy(self)
         if self.num_passes == 2:
             del other.actions[-2:]

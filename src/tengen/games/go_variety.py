@@ -2,9 +2,9 @@
 
 Source: KataGo (lightvector/KataGo), ``bSizes``, ``koRules``, ``komiStdev`` and
 ``handicapProb`` in its self-play config. Differs from KataGo: the mean of komi is the
-task's komi, not a fair komi that a search finds. Handicap stones are placed on the
-fixed points of GTP, without compensation. Each combination is a named variant, and
-each game samples a variant, so that a game's record contains only the variant's name.
+task's komi, not a fair komi found with searches, and handicap stones are placed on
+GTP's fixed points without compensation in komi. Each combination of settings is a named
+variant. Each game samples a variant, and its record stores the variant's name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["GoVariety", "variants_of"]
 
 _MAX_STDEV = 100.0
 _MAX_VARIANTS = 100_000
-# The maximum distance of komi from its mean, in standard deviations.
+# The normal distribution of komi is truncated at this many standard deviations.
 _MAX_DEVIATIONS = 3.0
 _PARTS = re.compile(
     r"go/(?P<board>[0-9x]+)(?P<ko>/situational|/simple)?(?P<suicide>/nosuicide)?"
@@ -40,10 +40,11 @@ Ko = Literal["positional", "situational", "simple"]
 
 @dataclass(frozen=True, kw_only=True)
 class GoVariety:
-    """The variants of Go that a run plays besides the task itself; by default none.
+    """The variants of Go that a run plays in addition to its task; by default none.
 
-    Use these settings for a network that must also play the variants. They did not
-    improve the strength in the task itself, see docs/howto/train/go.md.
+    Use these settings to train a network that must also play the variants. In
+    measurements they did not make it stronger in the task itself, see
+    docs/howto/train/go.md.
     """
 
     boards: tuple[str, ...] = ()
@@ -58,26 +59,23 @@ class GoVariety:
     the task's rule."""
     komi_stdev: float = bounded(0.0, 0, _MAX_STDEV)
     """Standard deviation of komi around the task's komi, in points on 19x19, at least 0
-    (KataGo: 1). On smaller boards it is proportional to the square root of the area.
+    (KataGo: 1). On other boards it is scaled with the square root of the board's area.
     Komi is sampled within three standard deviations and rounded to half points."""
     komi_wide_share: float = bounded(0.0, 0, 1)
     """Share of games whose komi is sampled with ``komi_wide_stdev``, 0 to 1 (KataGo:
     0.06)."""
     komi_wide_stdev: float = bounded(12.0, 0, _MAX_STDEV)
-    """Standard deviation of komi in the games of ``komi_wide_share``, in the units of
-    ``komi_stdev``, at least 0 (KataGo: 12)."""
+    """Replaces ``komi_stdev`` in the games of ``komi_wide_share``; at least 0 (KataGo:
+    12)."""
     handicap_share: float = bounded(0.0, 0, 1)
     """Share of games with a handicap, on boards that have handicap points; 0 to 1. The
-    number of stones is uniform from 2 to the number of points. Komi stays the same, so
-    White usually loses. (KataGo: 0.1, no handicap on boards up to 10x10, up to 5 stones
-    on 19x19, and komi compensates for the handicap in half of these games.)"""
+    number of stones is uniform from 2 to the number of points. Komi does not compensate
+    for the handicap, so White usually loses. (KataGo: 0.1, no handicap on boards up to
+    10x10, up to 5 stones on 19x19, and komi compensates for the handicap in half of
+    these games.)"""
 
     def __post_init__(self) -> None:
-        """Checks the ranges of the fields.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_fields(self)
         for ko in self.ko:
             known = ", ".join(_KO_PARTS)
@@ -89,7 +87,7 @@ class GoVariety:
             len(weights) in (0, len(self.boards)) and all(w > 0 for w in weights),
             "board_weights",
             list(weights),
-            "must be above 0, one for each of boards; leave it out for evenly",
+            "must be positive, one for each of boards; leave it out for equal weights",
         )
 
 
@@ -101,8 +99,8 @@ def variants_of(task: str, variety: GoVariety) -> list[tuple[str, float]]:
         variety: The settings of the variants.
 
     Returns:
-        Names and their probabilities, which are above 0 and sum to 1. The empty name is
-        the task itself. An empty list if ``variety`` has its defaults.
+        Pairs (name, probability); probabilities are above 0 and sum to 1. The empty
+        name is the task itself. The list is empty if ``variety`` has its defaults.
 
     Raises:
         UsageError: The task is not Go, its planes do not encode komi and the rules, or
@@ -113,13 +111,12 @@ def variants_of(task: str, variety: GoVariety) -> list[tuple[str, float]]:
     parts = _PARTS.fullmatch(task)
     if parts is None:
         raise UsageError(
-            f"variety (of {task}) must be left out where the task is not Go; leave "
-            f"actor.variety as it is"
+            f"variety (of {task}) needs a game of Go; leave actor.variety out"
         )
     if parts["planes"]:
         raise UsageError(
-            f"variety (of {task}) must be left out with these planes, which show "
-            f"neither komi nor the rules; leave actor.variety as it is"
+            f"variety (of {task}) needs planes that show komi and rules; leave "
+            "actor.variety out"
         )
     game = _core.make_game(task)
     found: dict[str, float] = {}
@@ -145,7 +142,7 @@ def variants_of(task: str, variety: GoVariety) -> list[tuple[str, float]]:
         len(found) <= _MAX_VARIANTS,
         "variety",
         f"{len(found)} games",
-        f"must be at most {_MAX_VARIANTS} games; lower komi_wide_stdev",
+        f"must be at most {_MAX_VARIANTS}; lower komi_wide_stdev",
     )
     for name in found:
         try:
@@ -158,12 +155,12 @@ def variants_of(task: str, variety: GoVariety) -> list[tuple[str, float]]:
 def _starts(
     board: str, middle: float, variety: GoVariety
 ) -> Iterator[tuple[str, float]]:
-    """Yields the komi parts of the variants' names, with their probabilities."""
+    """Yields pairs (part of a variant's name that states komi, probability)."""
     height, _, width = board.partition("x")
     try:
         side = math.sqrt(int(height) * int(width or height))
     except ValueError:
-        side = 19.0  # Any value, because the core later reports the invalid board.
+        side = 19.0  # Any value will do: the core reports the invalid board later.
     komis: dict[float, float] = {}
     wide = variety.komi_wide_share
     for stdev, share in (
@@ -179,7 +176,7 @@ def _starts(
 
 
 def _half_points(middle: float, stdev: float) -> Iterator[tuple[float, float]]:
-    """Yields values of komi in half points and their truncated-normal probabilities."""
+    """Yields pairs (komi, probability) of a normal distribution in half points."""
     if stdev == 0:
         yield middle, 1.0
         return
@@ -198,7 +195,7 @@ def _half_points(middle: float, stdev: float) -> Iterator[tuple[float, float]]:
 def _with_handicap(
     board: str, starts: list[tuple[str, float]], handicap_share: float
 ) -> Iterator[tuple[str, float]]:
-    """Yields ``starts``, and ``starts`` with each handicap if the board supports it."""
+    """Yields ``starts`` without a handicap, and with each one that the board allows."""
     most = _core.max_handicap(f"go/{board}") if handicap_share else 0
     for komi, share in starts:
         yield komi, share * (1 - handicap_share if most else 1)

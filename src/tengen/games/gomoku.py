@@ -1,4 +1,4 @@
-"""Gomoku for other programs: parses rules from a game's name, and cells ``X,Y``."""
+"""Parses the rules in a gomoku game's name; formats and parses cells ``X,Y``."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class GomokuRules:
     size: int
     """Side length of the board, in cells."""
     exactly_five: bool
-    """Whether a winning row must have exactly five stones."""
+    """Whether a row of more than five stones does not win."""
 
     @property
     def text(self) -> str:
-        """Human-readable description of the winning rule."""
+        """The winning rule in words."""
         return "exactly five win" if self.exactly_five else "five or more win"
 
 
 def read_gomoku_name(name: str) -> GomokuRules | None:
-    """Parses the name of a gomoku game; returns its rules, or None for other names."""
+    """Parses the name of a gomoku game; returns its rules, or None for another name."""
     found = _NAME.fullmatch(name)
     if found is None:
         return None
@@ -42,7 +42,7 @@ def read_gomoku_name(name: str) -> GomokuRules | None:
 
 
 def read_cell(text: str, size: int) -> int | None:
-    """Parses a cell ``X,Y``; returns its action, or None if it is off the board.
+    """Parses a cell ``X,Y``; returns its action, or None if it is not on the board.
 
     Args:
         text: The cell. X is the column from the left, Y the row from the top, from 0.

@@ -1,8 +1,8 @@
 """Adapter from OpenSpiel to `OwnGame`: ``openspiel/NAME``, ``openspiel/NAME(a=1)``.
 
 OpenSpiel defines NAME, its parameters, action numbers, rules, results and the text of a
-position. `RULES` decides whether tengen supports a game, by the properties that
-OpenSpiel declares for it. Importing this module does not import OpenSpiel.
+position. tengen supports the games whose properties, as OpenSpiel declares them,
+satisfy `RULES`. Importing this module does not import OpenSpiel.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ __all__ = [
 OPENSPIEL_PREFIX = "openspiel/"
 """The prefix of the task names of OpenSpiel games."""
 
-# Maximum number of actions and of plies, because both are stored in 16 bits.
+# Maximum number of actions and of plies. Both are stored in 16 bits.
 _MAX_COUNT = 65535
-# Number of random moves with which a policy layout is tested.
+# Number of random moves that test a policy layout.
 _NUM_PROBED_MOVES = 200
-_ADVICE = "tengen recipes --openspiel lists games that fit"
+_ADVICE = "tengen recipes --openspiel lists suitable games"
 
 
 def _rule(name: str, value: str) -> Callable[[Any], bool]:
-    """Returns a test that a game type's attribute ``name`` is ``value``."""
+    """Returns a predicate: whether a game type's attribute ``name`` is ``value``."""
     return lambda game: getattr(game.get_type(), name).name == value
 
 
@@ -63,7 +63,7 @@ RULES: dict[str, Callable[[Any], bool]] = {
     ),
     f"of at most {_MAX_COUNT} plies": lambda game: game.max_game_length() <= _MAX_COUNT,
 }
-"""The requirements for a game: their descriptions, and tests of a ``pyspiel.Game``."""
+"""The requirements for a game: a predicate on ``pyspiel.Game`` by its description."""
 
 
 class OpenSpielGame:
@@ -71,17 +71,17 @@ class OpenSpielGame:
 
     States are ``pyspiel.State`` objects. Plane 0 is ones (the board), plane 1 is ones
     if the first player is to move, and the other planes are OpenSpiel's observation
-    tensor for the side to move. Plane 1 is necessary because many tensors do not encode
-    the side to move. A tensor ``[C, H, W]`` keeps its shape, and ``[C, N * N]`` becomes
-    ``[C, N, N]``. Any other tensor becomes planes of one cell, so that a board network
-    acts as a perceptron.
+    tensor for the side to move. Plane 1 exists because many observation tensors do not
+    encode the side to move. A tensor ``[C, H, W]`` keeps its shape, and ``[C, N * N]``
+    becomes ``[C, N, N]``. Each entry of any other tensor becomes a plane of one cell,
+    on which a board network acts as a multilayer perceptron.
 
     Args:
         name: ``openspiel/NAME`` or ``openspiel/NAME(parameter=value,...)``.
 
     Raises:
         UsageError: OpenSpiel is not installed or does not have the game, or the game
-            breaks one of the `RULES`, which the message names.
+            breaks a rule of `RULES`. The message names the broken rules.
     """
 
     def __init__(self, name: str) -> None:
@@ -122,16 +122,17 @@ class OpenSpielGame:
         return bool(state.is_terminal())
 
     def returns(self, state: Any) -> tuple[float, float]:
-        """Returns both players' results of a finished game."""
+        """Returns the results (first player, second player) of a finished game."""
         first, second = state.returns()
         return first, second
 
     def play_out(self, state: Any, draw: Callable[[int], int]) -> tuple[float, float]:
-        """Plays a game to its end and returns the results; does not modify ``state``.
+        """Plays to the end; returns the results. Does not modify ``state``.
 
         Args:
             state: A position that is not terminal.
-            draw: Maps the number of legal actions to the index of an action to play.
+            draw: Called with the number of legal actions; returns the index of the
+                action to play.
         """
         state = state.clone()
         while not state.is_terminal():
@@ -153,12 +154,13 @@ class OpenSpielGame:
         return str(state)
 
     def _tensor(self, state: Any, player: int) -> NDArray[np.float32]:
-        """Returns a view of a player's tensor; the thread's next call overwrites it."""
+        """Returns a view of a player's tensor, valid until this thread's next call."""
         view = getattr(self._views, "view", None)
         if view is None:
             from open_spiel.python.observation import make_observation
 
-            # 20 times faster than state.observation_tensor(), which creates a list.
+            # Reusing one buffer is 20 times faster than state.observation_tensor(),
+            # which creates a list.
             view = self._views.view = make_observation(self._game)
         view.set_from(state, player)
         channels, *board = self._shape
@@ -166,7 +168,7 @@ class OpenSpielGame:
         return seen
 
     def _find_layout(self) -> PolicyLayout:
-        """Returns a policy layout that fits the action count and random games."""
+        """Returns the first layout that fits the number of actions and random games."""
         _, height, width = self._shape
         counts: dict[PolicyLayout, int] = {
             "cells": height * width,
@@ -179,7 +181,7 @@ class OpenSpielGame:
         return "flat"
 
     def _bears_out(self, layout: PolicyLayout) -> bool:
-        """Returns whether each random move changes its action's cell or column."""
+        """Returns whether moves in random games change their own cell or column."""
         rng = random.Random(0)
         state = self.initial_state()
         for _ in range(_NUM_PROBED_MOVES):
@@ -192,7 +194,7 @@ class OpenSpielGame:
             if layout == "cells_and_pass" and action == self.num_actions - 1:
                 continue
             changed = self._tensor(state, 0) != before
-            # Ignore planes that mostly changed: they depend on the side to move.
+            # Ignore a plane that changed in most cells: it depends on the side to move.
             changed[changed.mean(axis=(1, 2)) > 0.5] = False
             cells = changed.any(axis=0)
             own = cells[:, action] if layout == "columns" else cells.flat[action]
@@ -210,8 +212,8 @@ def list_openspiel() -> list[tuple[str, str]]:
     """Returns all games that OpenSpiel registers, in alphabetical order.
 
     Returns:
-        Pairs of a game's name and its status: ``fits``, ``must be ...`` with the broken
-        rules, or the parameters that the game requires.
+        Pairs (name, status). The status is ``fits``, ``must be ...`` with the broken
+        rules, or ``depends on its parameters: ...``.
 
     Raises:
         UsageError: OpenSpiel is not installed.
@@ -240,7 +242,7 @@ def _pyspiel() -> Any:
 
 
 def _load(name: str) -> Any:
-    """Returns the ``pyspiel.Game`` that a task names."""
+    """Returns the ``pyspiel.Game`` of a task. Raises UsageError if there is none."""
     pyspiel = _pyspiel()
     text = name.removeprefix(OPENSPIEL_PREFIX)
     types = {kind.short_name: kind for kind in pyspiel.registered_games()}
@@ -255,20 +257,21 @@ def _load(name: str) -> Any:
 
 
 def _check_counts(name: str, given: dict[str, Any], known: dict[str, Any]) -> None:
-    """Raises UsageError for counts below 1, on which some OpenSpiel games crash."""
+    """Raises UsageError for counts below 1, with which some OpenSpiel games crash."""
     for key, value in given.items():
         usual = known.get(key)
         if type(value) is type(usual) is int and value < 1 <= usual:
             raise UsageError(
-                f"task ({name}) must have {key} of at least 1; leave it out for {usual}"
+                f"task ({name}) must have {key} at least 1; leave it out for {usual}"
             )
 
 
 @contextlib.contextmanager
 def _refused_as(name: str) -> Iterator[None]:
-    """Context manager that converts OpenSpiel errors about a task to UsageError.
+    """Context manager that converts OpenSpiel's exceptions to UsageError.
 
-    Also redirects stderr to /dev/null, to suppress OpenSpiel's own messages.
+    Meanwhile stderr is redirected to /dev/null, because OpenSpiel also prints its
+    errors.
     """
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -280,8 +283,8 @@ def _refused_as(name: str) -> Iterator[None]:
     except Exception as error:  # OpenSpiel raises many types, some from C++.
         reason = " ".join(str(error).split())
         raise UsageError(
-            f"task ({name}) is refused by OpenSpiel: {reason}; parameters are given as "
-            f"in {OPENSPIEL_PREFIX}hex(board_size=5)"
+            f"task ({name}) is rejected by OpenSpiel: {reason}; write parameters as in "
+            f"{OPENSPIEL_PREFIX}hex(board_size=5)"
         ) from None
     finally:
         os.dup2(kept, 2)

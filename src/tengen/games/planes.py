@@ -13,7 +13,7 @@ __all__ = ["stone_planes", "transform_cell", "transform_planes"]
 
 
 def stone_planes(board: ArrayLike, to_play: int) -> Planes:
-    """Returns observation planes that suit most games with stones on a board.
+    """Returns observation planes that suit most games of stones on a board.
 
     Plane 0 is ones (the board), plane 1 the stones of the side to move, plane 2 the
     opponent's stones, and plane 3 is ones if the first player is to move.
@@ -38,9 +38,9 @@ def stone_planes(board: ArrayLike, to_play: int) -> Planes:
 def transform_cell(cell: int, size: int, symmetry: int) -> int:
     """Returns the image of a cell under a symmetry of the square.
 
-    Symmetry 0 is the identity. Otherwise bit 2 transposes the board, then bit 1
-    reverses the order of rows, then bit 0 reverses the order of columns.
-    core/games/symmetry.h has the same numbering.
+    The bits of the symmetry's number select operations, applied in this order: bit 2
+    transposes the board, bit 1 reverses the order of rows, bit 0 reverses the order of
+    columns. Symmetry 0 is the identity. core/games/symmetry.h has the same numbering.
 
     Args:
         cell: The cell's index, row * size + column.
@@ -58,9 +58,9 @@ def transform_cell(cell: int, size: int, symmetry: int) -> int:
 
 
 def transform_planes(planes: NDArray[Any], symmetry: int) -> NDArray[Any]:
-    """Returns a view of planes ``[..., N, N]`` under a symmetry of the square.
+    """Returns a view of planes ``[..., N, N]``, transformed by a symmetry.
 
-    The entry of each cell moves to the cell's image under `transform_cell`.
+    Each cell's entry moves to the cell that `transform_cell` returns.
     """
     if symmetry & 4:
         planes = planes.swapaxes(-1, -2)

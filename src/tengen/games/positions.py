@@ -1,4 +1,4 @@
-"""Creates positions: after a sequence of moves, and in random games.
+"""Creates positions: after given moves, or from random games.
 
 Random games are for checks and measurements, never for training.
 """
@@ -29,7 +29,7 @@ def position_after(game: Game, moves: Iterable[int]) -> State:
 
 
 def random_positions(game: Game, num_rows: int, seed: int) -> NDArray[np.float32]:
-    """Returns planes of positions of random games, ``[num_rows, C, H, W]`` float32.
+    """Returns the planes of positions of random games, ``[num_rows, C, H, W]`` float32.
 
     Args:
         game: The game to play.

@@ -1,7 +1,7 @@
-"""Imports user-defined games and environments, which are named ``module:Name``.
+"""Imports user-defined games and environments by name, ``module:Name``.
 
-An import runs the module's code. So callers must pass only names that the user typed,
-and never a name from a file; see `tengen.games.typed`.
+Importing a module runs its code, so callers must pass only names that the user typed,
+never a name from a file; see `tengen.games.typed`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["load_program", "make_program", "makes_environment"]
 def load_program(task: str) -> Callable[[], Any]:
     """Imports ``module:Name`` and returns the class or function, without calling it.
 
-    The module is searched on Python's path and in the current directory.
+    The module is searched for on Python's path and in the current directory.
 
     Raises:
-        UsageError: The module does not exist or its import raises an exception, or it
-            has no callable of that name.
+        UsageError: The module does not exist, its import raised an exception, or it has
+            no callable of that name.
     """
     module_name, _, name = task.partition(":")
     if not module_name or not name:
@@ -33,15 +33,16 @@ def load_program(task: str) -> Callable[[], Any]:
             f"task ({task}) must be module:Class; name a Python module and a class"
         )
     if os.getcwd() not in sys.path and "" not in sys.path:
-        # Search the current directory, as `python -m` does, also in a console script.
+        # A console script's path lacks the current directory, unlike that of `python
+        # -m`.
         sys.path.append(os.getcwd())
     try:
         module = importlib.import_module(module_name)
     except RAISED as error:
         raise UsageError(
-            f"task ({task}) must name a module that imports, but importing "
-            f"{module_name} raised {type(error).__name__}: {error}; "
-            f"correct it, or start where it lies"
+            f"task ({task}) must name an importable module, but importing "
+            f"{module_name} raised {type(error).__name__}: {error}; correct it, or run "
+            "from its folder"
         ) from error
     found: Any = getattr(module, name, None)
     if not callable(found):
@@ -53,7 +54,7 @@ def load_program(task: str) -> Callable[[], Any]:
 
 
 def make_program(task: str) -> Any:
-    """Returns the result of ``module:Name()``.
+    """Imports ``module:Name``, calls it without arguments, and returns the result.
 
     Raises:
         UsageError: As for `load_program`, or the call raised an exception.
@@ -63,17 +64,17 @@ def make_program(task: str) -> Any:
         return found()
     except RAISED as error:
         raise UsageError(
-            f"task ({task}) must be made without arguments, but "
-            f"{task.partition(':')[2]}() raised "
-            f"{type(error).__name__}: {error}; correct it"
+            f"task ({task}) must work without arguments, but "
+            f"{task.partition(':')[2]}() raised {type(error).__name__}: {error}; "
+            "correct it"
         ) from error
 
 
 def makes_environment(task: str) -> bool:
-    """Returns whether ``module:Name`` is, or returns, an environment instead of a game.
+    """Returns whether ``module:Name`` makes an environment, and not a game.
 
-    An environment has methods ``reset`` and ``step``, which no game has. If
-    ``module:Name`` is a function, it is called and its result is examined.
+    An environment has methods ``reset`` and ``step``, which no game has. A class is
+    examined; a function is called and its result is examined.
 
     Raises:
         UsageError: As for `make_program`.

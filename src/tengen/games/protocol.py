@@ -1,11 +1,10 @@
-"""The interfaces for using a game and for implementing a game in Python.
+"""The interfaces of games: to use a game, and to implement one in Python.
 
-Every game, native or in Python, has the interfaces `Game` and `State`. `OwnGame` is the
-interface that a new game in Python implements; `tengen.games.make` converts it to a
-`Game`.
+`Game` and `State` are the interfaces of every game, native or in Python. A new game in
+Python implements `OwnGame`, which `tengen.games.make` converts to a `Game`.
 
-Games have two players, perfect information and zero sum. Player 0 moves first.
-Shapes: C planes, H rows, W columns, A actions.
+All games are for two players, with perfect information and zero sum. Player 0 moves
+first. Shapes: C planes, H rows, W columns, A actions.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class State(Protocol):
         """Returns whether the game has ended."""
 
     def returns(self) -> tuple[float, float]:
-        """Returns the results of the first and the second player, -1, 0 or 1.
+        """Returns the results (first player, second player), each -1, 0 or 1.
 
         Raises:
             CoreError: The game has not ended (a ``ValueError``).
@@ -72,7 +71,7 @@ class State(Protocol):
         """
 
     def key(self) -> tuple[int, int]:
-        """Returns a 128-bit hash ``(lo, hi)`` of the state that the planes encode."""
+        """Returns a 128-bit hash ``(lo, hi)`` of what the planes show."""
 
     def __str__(self) -> str: ...
 
@@ -114,7 +113,7 @@ class Game(Protocol):
 
     @property
     def max_score(self) -> int:
-        """A score that winning margins rarely exceed; 0 if the game has no score."""
+        """Bound that final scores rarely exceed, in points; 0 if there is no score."""
 
     def new_state(self, variant: str = "") -> State:
         """Returns the position before the first move.
@@ -136,21 +135,22 @@ S = TypeVar("S")
 
 
 class OwnGame(Protocol[S]):
-    """The interface of a new game in Python: two numbers and eight methods.
+    """The interface of a new game in Python: two attributes and eight methods.
 
-    No base class is needed. Any class with these members works, if its constructor
-    takes no arguments. A state is an immutable value of any type, such as a tuple, a
-    frozen dataclass or an array; `apply` returns a new state. ``examples/own_game.py``
-    is a complete example. `tengen.games.check_own_game` reports errors in a game.
+    No base class is needed: any class with these members works if its constructor takes
+    no arguments. A state is a value of any type, such as a tuple, a frozen dataclass or
+    an array, and is never modified; `apply` returns a new state.
+    ``examples/own_game.py`` is a complete example. `tengen.games.check_own_game` finds
+    errors in a game.
 
     Optional attributes and methods, with their defaults:
 
     * ``policy_layout: PolicyLayout`` is "flat". Networks learn faster with another
       layout if the actions are cells or columns of the planes.
-    * ``num_symmetries: int`` is 1. A game with more symmetries must also have
-      ``transform_action(action, symmetry) -> int`` and
-      ``transform_planes(planes, symmetry) -> planes``. Playing transformed actions
-      must result in transformed planes. `tengen.games.transform_cell` and
+    * ``num_symmetries: int`` is 1. A game that declares more must also have
+      ``transform_action(action, symmetry) -> int`` and ``transform_planes(planes,
+      symmetry) -> planes``. Playing the transformed actions must lead to the
+      transformed planes. `tengen.games.transform_cell` and
       `tengen.games.transform_planes` implement the 8 symmetries of a square board.
 
     Attributes:

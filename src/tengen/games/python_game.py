@@ -1,4 +1,4 @@
-"""Adapts a game written in Python to the interface of native games."""
+"""Adapts games written in Python to the interface of native games."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def pretty_state(state: Any, printer: _Printer, cycle: bool) -> None:
 
 
 def show_native_states() -> None:
-    """Adds IPython's display methods to the core's ``State``."""
+    """Adds the methods with which IPython displays a value to the core's ``State``."""
     shown: Any = _core.State
     shown._repr_html_ = state_html
     shown._repr_pretty_ = pretty_state
 
 
 class PythonGame:
-    """A `tengen.games.Game` that wraps an `OwnGame`, without verifying it.
+    """A `tengen.games.Game` that wraps an `OwnGame` and trusts its results.
 
     Args:
         own: The wrapped game.
@@ -87,10 +87,10 @@ class PythonGame:
         return int(self.call(0, "transform_action", action, symmetry))
 
     def call(self, ply: int, method: str, *args: Any) -> Any:
-        """Calls ``method`` of the wrapped game; ``ply`` is for error messages.
+        """Calls a method of the wrapped game; ``ply`` appears in error messages.
 
         Raises:
-            UsageError: The called method raised an exception.
+            UsageError: The method raised an exception.
         """
         return call_method(type(self.own).__name__, self.own, ply, method, *args)
 
@@ -127,8 +127,8 @@ class PythonState:
         """
         if self.is_terminal():
             raise CoreError(
-                f"action ({action}) cannot be played in a finished game; "
-                "begin with new_state()"
+                f"action ({action}) cannot be played in a finished game; start with "
+                "new_state()"
             )
         if action not in self.legal_actions():
             raise CoreError(
@@ -139,7 +139,7 @@ class PythonState:
         self._ply += 1
 
     def clone(self) -> PythonState:
-        """Returns a copy of the position, which shares the immutable state value."""
+        """Returns a copy of the position. Both share the immutable state value."""
         return PythonState(self._game, self._value, self._ply)
 
     def is_terminal(self) -> bool:
@@ -154,8 +154,8 @@ class PythonState:
         """
         if not self.is_terminal():
             raise CoreError(
-                f"returns (after {self._ply} plies) need a finished game; "
-                "ask is_terminal() first"
+                f"returns (after {self._ply} plies) need a finished game; call "
+                "is_terminal() first"
             )
         first, second = self._call("returns", self._value)
         return float(first), float(second)
@@ -181,7 +181,7 @@ class PythonState:
         return np.array(planes, dtype=np.float32, order="C")
 
     def key(self) -> tuple[int, int]:
-        """Returns a 128-bit hash ``(lo, hi)`` of the planes, as searches use it."""
+        """Returns a 128-bit hash ``(lo, hi)`` of the planes; see `State.key`."""
         low, high = planes_key(self.observation())
         return low, high
 

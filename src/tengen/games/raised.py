@@ -1,4 +1,4 @@
-"""Converts exceptions of user code to errors that name the method."""
+"""Converts exceptions in user code to errors that name the method."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tengen.errors import UsageError
 __all__ = ["RAISED", "call_method", "raised"]
 
 RAISED = (Exception, SystemExit)
-"""The exceptions that count as errors of user code, including that of ``sys.exit``."""
+"""The exceptions that are converted, including the one that ``sys.exit`` raises."""
 
 
 def call_method(name: str, own: Any, ply: int, method: str, *args: Any) -> Any:
@@ -35,7 +35,7 @@ def raised(what: str, error: BaseException) -> UsageError:
     """Returns a UsageError that reports an exception of user code.
 
     Args:
-        what: Start of the message, a name with a value in parentheses.
+        what: What raised, such as ``MyGame.apply (ply 3)``; the message begins with it.
         error: The exception that user code raised.
     """
     return UsageError(

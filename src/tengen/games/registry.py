@@ -15,8 +15,8 @@ from tengen.games.typed import check_allowed, is_program
 
 __all__ = ["is_game", "make", "names", "open_game"]
 
-# Number of random games that `make` plays to check a user's game. They suffice to find
-# a broken method, and take little time at each start.
+# Random games that `make` plays to check a user's game: few enough for every start, and
+# sufficient to find a broken method.
 _NUM_CHECK_GAMES = 3
 
 show_native_states()
@@ -25,8 +25,8 @@ show_native_states()
 def names() -> list[str]:
     """Returns the names of the native games, which `make` accepts.
 
-    Go has more names, for rectangular boards and other rules
-    (core/games/go/rules/rules.h).
+    The list omits names of Go with rectangular boards and other rules, which
+    core/games/go/rules/rules.h describes.
     """
     return list(known_games())
 
@@ -34,11 +34,11 @@ def names() -> list[str]:
 def is_game(task: str) -> bool:
     """Returns whether ``task`` names a game, and not an environment.
 
-    Imports ``module:Name``, which can be either a game or an environment.
+    To decide this for ``module:Name``, imports the module.
 
     Raises:
-        UsageError: ``module:Name`` cannot be imported, or the user did not type it, see
-            `tengen.games.typed`.
+        UsageError: ``module:Name`` cannot be imported, or the user did not type it (see
+            `tengen.games.typed`).
     """
     if is_program(task):
         check_allowed(task)
@@ -48,15 +48,15 @@ def is_game(task: str) -> bool:
 
 
 def make(name: str) -> Game:
-    """Returns the game ``name``. For names that the user did not type, use `open_game`.
+    """Returns the game ``name``. For a name that comes from a file, use `open_game`.
 
     Args:
-        name: A native game (``connect4``, ``gomoku/15``, ``gomoku/15/exact``,
-            ``go/9``, ``go/9x13/simple/komi=6.5``; see `names`), an OpenSpiel game
+        name: A native game (``connect4``, ``gomoku/15``, ``gomoku/15/exact``, ``go/9``,
+            ``go/9x13/simple/komi=6.5``; see `names`), an OpenSpiel game
             (``openspiel/hex(board_size=5)``), or ``module:Class`` for a user's game
-            (see `tengen.games.OwnGame`). The module is searched on Python's path and in
-            the current directory. The class is called without arguments, and checked
-            with a few random games.
+            (see `tengen.games.OwnGame`). The module is searched for on Python's path
+            and in the current directory. The class is called without arguments, and the
+            game is checked with a few random games.
 
     Raises:
         UsageError: The game does not exist, a user's game breaks the protocol, or an
@@ -72,18 +72,19 @@ def make(name: str) -> Game:
         return cast(Game, make_game(name))
     except CoreError as error:
         rule, _, advice = str(error).partition("; ")
-        # If only the size is wrong, the core's advice helps more than a similar name.
+        # For gomoku and Go usually only the size is wrong; then the core's advice helps
+        # more than a similar name.
         if not name.startswith(("gomoku", "go/")):
             advice = did_you_mean(name, names(), advice)
         raise UsageError(f"{rule}; {advice}") from error
 
 
 def open_game(task: str) -> Game:
-    """Returns the game that ``task`` names, even if the name comes from a file.
+    """Returns the game ``task``, whose name may come from a file.
 
     Args:
         task: The game's name, as for `make`. ``module:Class`` is imported only if the
-            user typed it, see `tengen.games.typed`.
+            user typed it in this process (see `tengen.games.typed`).
 
     Raises:
         UsageError: As for `make`, or the user did not type ``module:Class``.

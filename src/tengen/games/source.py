@@ -1,9 +1,9 @@
-"""Provides users' games to the core, whose searches request positions by ID.
+"""Connects user-defined games to the core, whose searches refer to positions by ID.
 
-The core (core/games/external) requests each position once, with many positions per
-call, and stores the facts that it needs. This module stores the user's state values in
-a list that is indexed by position ID. The core reuses the ID of a freed position, whose
-state is then overwritten.
+The core (core/games/external) asks for each position once, many positions per call, and
+stores the facts that it needs. This module stores the user's state values in a list
+indexed by position ID. When the core frees a position it reuses the ID, and the old
+state is overwritten.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ Facts: TypeAlias = tuple[
     NDArray[np.float32],
 ]
 """Facts about n positions: sides to move ``[n]``, outcomes ``[n]``, numbers of legal
-actions ``[n]``, the legal actions concatenated, and planes ``[n, C * H * W]``."""
+actions ``[n]``, all legal actions in one array, and planes ``[n, C * H * W]``."""
 
 
 class OwnGameSource:
-    """A user's game as the core requires it: its attributes, and a factory of states.
+    """A user's game in the form that the core reads: attributes, and ``open``.
 
     Args:
-        game: The user's game, whose symmetries must only permute the entries of planes.
+        game: The user's game. Its symmetries must only permute the entries of planes.
     """
 
     def __init__(self, game: PythonGame) -> None:
@@ -70,10 +70,11 @@ class OwnGameSource:
         )
         """The image of each action under each symmetry, ``[S, A]``."""
         self.plane_origin = np.array([self._origin(s) for s in symmetries], np.uint32)
-        """The source index of each entry under each symmetry, ``[S, C * H * W]``."""
+        """For each symmetry and each entry of the transformed planes, the index of the
+        entry in the original planes, ``[S, C * H * W]``."""
 
     def open(self) -> OwnStates:
-        """Returns a new, empty store of positions for one worker of the core."""
+        """Returns a new, empty ``OwnStates`` for one worker of the core."""
         shape = (self.num_planes, self.height, self.width)
         return OwnStates(self._own, self.num_actions, self.max_plies, shape)
 
@@ -91,7 +92,7 @@ class OwnGameSource:
 
 
 class OwnStates:
-    """The positions of one worker of the core. Used under the GIL. Not thread-safe.
+    """The positions of one worker of the core, which calls it with the GIL held.
 
     Args:
         own: The user's game.
@@ -111,20 +112,20 @@ class OwnStates:
         self._num_actions = num_actions
         self._max_plies = max_plies
         self._shape = shape
-        # An optional method that plays to the end in place, without a copy per ply.
+        # An optional method that plays to the end of the game without a copy per ply.
         self._in_place: Any = getattr(own, "play_out", None)
         self._states: list[tuple[Any, int]] = []
-        """The state and ply of each position, indexed by position ID; never shrinks."""
+        """Pairs (state, ply) indexed by position ID. The list never shrinks."""
 
     def __len__(self) -> int:
-        """The maximum number of positions that the core has held simultaneously."""
+        """The largest number of positions that the core has held at a time."""
         return len(self._states)
 
     def expand(self, moves: Sequence[tuple[int, int, int]]) -> Facts:
-        """Creates positions and returns all facts about them that the core needs.
+        """Creates positions from moves; returns the facts about the new positions.
 
         Args:
-            moves: Tuples (ID of a position, legal action, ID of the new position).
+            moves: Tuples (ID of a position, legal action, ID for the new position).
 
         Raises:
             UsageError: A method of the game raised or broke the protocol.
@@ -142,11 +143,11 @@ class OwnStates:
         return self._facts(made)
 
     def replay(self, actions: Sequence[int], number: int) -> Facts:
-        """Creates a position by playing ``actions`` from the start of the game.
+        """Plays ``actions`` from the start; returns the facts about the position.
 
         Args:
             actions: Legal actions from the start of the game.
-            number: ID of the new position; if negative, the position is not stored.
+            number: ID for the new position; if negative, the position is not stored.
 
         Raises:
             UsageError: A method of the game raised or broke the protocol.
@@ -165,11 +166,12 @@ class OwnStates:
         return self._facts([(state, len(actions))])
 
     def playout(self, number: int, rng: _core.Rng) -> int:
-        """Plays random moves to the end of the game; returns the value of the outcome.
+        """Plays random moves to the end; returns the outcome, a core enum value.
 
         Args:
             number: ID of a position that is not terminal.
-            rng: Generator of the uniformly random moves; not stored.
+            rng: Generator of the uniformly random moves; this method keeps no
+                reference.
 
         Raises:
             UsageError: A method of the game raised or broke the protocol.
@@ -212,7 +214,7 @@ class OwnStates:
         self._states[number] = (state, ply)
 
     def _facts(self, made: Sequence[tuple[Any, int]]) -> Facts:
-        """Returns all facts about positions; raises UsageError if a fact is invalid."""
+        """Returns the facts about positions. Raises UsageError if one is invalid."""
         try:
             facts = self._ask(made)
         except RAISED as error:
@@ -226,10 +228,10 @@ class OwnStates:
         return facts
 
     def _ask(self, made: Sequence[tuple[Any, int]]) -> Facts | None:
-        """Returns all facts about positions, or None if a fact breaks the protocol.
+        """Returns the facts about positions, or None if one breaks the protocol.
 
-        Checks each rule on all positions together, which is fast. If a check fails, the
-        caller finds the position and the rule with `check_position`.
+        For speed, each rule is checked on all positions together. If a check fails, the
+        caller finds the position and the broken rule with `check_position`.
         """
         own, shape = self._own, self._shape
         planes = np.zeros((len(made), *shape), np.float32)
@@ -263,7 +265,7 @@ class OwnStates:
             return None
         if len(flat) and (flat.min() < 0 or flat.max() >= self._num_actions):
             return None
-        # Check that actions increase within, but not necessarily across, positions.
+        # Check that the actions of each position increase.
         rises = flat[1:] > flat[:-1]
         ends = np.cumsum(counts)
         rises[ends[(ends > 0) & (ends < len(flat))] - 1] = True
@@ -289,20 +291,20 @@ class OwnStates:
 
     def _broken(self, ply: int) -> UsageError:
         return UsageError(
-            f"{self._name} (ply {ply}) must answer the same when asked again; "
-            f"keep nothing in the game between calls"
+            f"{self._name} (ply {ply}) must return the same when called again; store "
+            "nothing in the game between calls"
         )
 
 
 CoreGame: TypeAlias = str | OwnGameSource
-"""A game as the core's functions accept it: a native name, or a user's game."""
+"""What the core's functions accept as a game: a native name, or a user's game."""
 
 
 def is_external(game: Game) -> bool:
-    """Returns whether the game is written in Python, so that its rules hold the GIL."""
+    """Returns whether ``game`` is written in Python, so that its rules need the GIL."""
     return isinstance(game, PythonGame)
 
 
 def core_game(game: Game) -> CoreGame:
-    """Returns ``game`` as the core's functions accept it: by name, or a new source."""
+    """Returns what the core's functions accept for ``game``: its name, or a source."""
     return OwnGameSource(game) if isinstance(game, PythonGame) else game.name

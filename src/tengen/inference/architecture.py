@@ -70,8 +70,8 @@ def answered(signature: Signature, outputs: Sequence[str] | None) -> Signature:
     found = {name: spec for name, spec in signature.outputs.items() if name in outputs}
     if not found:
         raise UsageError(
-            f"outputs ({', '.join(outputs)}) are none of the network's, which are "
-            f"{', '.join(signature.outputs)}; ask for one of these"
+            f"outputs ({', '.join(outputs)}) are not outputs of the network; it has "
+            f"{', '.join(signature.outputs)}"
         )
     return dataclasses.replace(signature, outputs=found)
 
@@ -109,7 +109,7 @@ def read_architecture(directory: Path) -> Architecture:
     except (OSError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise UsageError(
-            f"model ({directory}) cannot be built: {reason}; "
-            f"restore it or export it again"
+            f"model ({directory}) cannot be built: {reason}; restore it, or export it "
+            "again"
         ) from error
     return parse_architecture(content if isinstance(content, dict) else {}, str(path))

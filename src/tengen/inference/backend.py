@@ -153,8 +153,10 @@ class Backend(Protocol):
 
         Args:
             inputs: All of the signature's inputs, C-contiguous arrays ``[N, ...]``.
-            outputs: Some or all of its outputs, C-contiguous ``[N, ...]``; written.
-            state: All of its state, C-contiguous ``[N, ...]``; read and written.
+            outputs: Some or all of the signature's outputs, C-contiguous ``[N, ...]``;
+                written by the runner.
+            state: The signature's complete state, C-contiguous ``[N, ...]``; read and
+                written by the runner.
 
         Raises:
             ValueError: A name is missing or unknown, or an array has another dtype,
@@ -223,7 +225,7 @@ class LaneBackend(Backend, Protocol):
         """Messages for the user, such as reduced batch sizes, one line per message."""
 
     def rate(self, num_rows: int, seconds: float) -> float:
-        """Measures rows per second on the first device, without copies."""
+        """Returns rows per second on the first device, measured without copies."""
 
     def open_lanes(self, layout: RowLayout, num_rows: int) -> Sequence[Lane]:
         """Returns lanes of equal size for self-play, several per device.
@@ -252,7 +254,7 @@ def search_outputs(*, scores: bool) -> tuple[str, ...]:
 
 
 def bind_port(backend: Backend, port: Port | SearchPort) -> Runner:
-    """Binds a backend to a port's arrays; to its scores only if the network has any."""
+    """Returns a runner over a port's arrays; omits scores that the network lacks."""
     if isinstance(port, Port):
         return backend.bind(port.inputs, port.outputs, port.state)
     outputs = {"policy": port.policy, "value": port.value}
@@ -272,8 +274,8 @@ def check_arrays(
     ):
         if unknown := sorted(found.keys() - wanted.keys()):
             raise ValueError(
-                f"{kind} ({unknown[0]}) must be of {', '.join(wanted) or 'none'}; "
-                f"leave it out, or open the model with it"
+                f"{kind} ({unknown[0]}) must be one of {', '.join(wanted) or 'none'}; "
+                "leave it out, or open the model with it"
             )
         missing = wanted.keys() - found.keys()
         if (kind != "outputs" and missing) or (wanted and not found):

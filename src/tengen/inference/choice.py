@@ -46,7 +46,8 @@ __all__ = [
     "open_backend",
 ]
 
-# A precision is chosen only if its speedup over the best higher precision exceeds this.
+# A precision is chosen only if it is faster than the best higher precision by more than
+# this factor.
 _WORTHWHILE: dict[Precision, float] = {"bf16": 1.05, "int8": 1.1}
 _TRIAL_S = 0.3
 # A larger GPU batch is chosen only if its speedup exceeds this, because it needs more
@@ -75,9 +76,9 @@ class Choice:
     int8_s: float = 0.0
 
     def summary(self) -> str:
-        """Returns a one-line summary of the measured precisions; empty if none were.
+        """Returns one line about the measured precisions; empty without measurements.
 
-        The line lists the precisions that this processor does not support natively.
+        The line also lists the precisions that this CPU does not support natively.
         """
         rates = self.rows_per_s
         if "fp32" not in rates:
@@ -97,7 +98,7 @@ class Choice:
         native = supported_precisions()
         lacking = [name for name in _WORTHWHILE if name not in native]
         if lacking:
-            line += f"; this processor has no {' or '.join(lacking)}"
+            line += f"; this processor has no native {' or '.join(lacking)}"
         return line
 
     def record(self) -> dict[str, Any]:
@@ -151,8 +152,8 @@ def open_backend(
     fp32 if the CPU has no bf16; the backend's ``precision`` is the precision in use.
 
     Args:
-        source: A model directory, or a network of this process, which is copied and
-            has the same outputs as the model published from it. OpenVINO needs a
+        source: A model directory, or a network in this process, which is copied; its
+            outputs equal those of a model published from it. OpenVINO needs a
             directory.
         config: A config without ``auto``, except in ``devices``, for which ``auto``
             means the CPU; see ``choose``.
@@ -167,7 +168,7 @@ def open_backend(
     """
     for name in ("backend", "precision", "batch_shape"):
         if getattr(config, name) == "auto":
-            raise UsageError(f"inference.{name} (auto) is not chosen yet; choose first")
+            raise UsageError(f"inference.{name} (auto) is not resolved; set a value")
     precision: Any = config.precision
     backend: Backend
     if config.is_on_gpu:
@@ -177,8 +178,8 @@ def open_backend(
     if config.backend == "openvino":
         if not isinstance(source, Path):
             raise UsageError(
-                "inference.backend (openvino) reads a graph, which a network of this "
-                "process has not; publish a model of it, or set it to torch"
+                "inference.backend (openvino) needs a graph, and a network in memory "
+                "has none; publish it as a model, or use torch"
             )
         backend = OpenVinoBackend(
             source, precision=precision, num_threads=num_threads, outputs=outputs
@@ -215,7 +216,7 @@ def choose(
         num_threads: Number of threads that will evaluate concurrently, at least 1.
         outputs: As for ``open_backend``.
         num_evaluations: Approximate number of rows that all threads evaluate with one
-            model; if 0, the number is unknown and ``int8_s`` is ignored.
+            model; 0 if unknown, and then ``int8_s`` is ignored.
         int8_s: CPU-seconds to quantise one model.
 
     Raises:
@@ -273,8 +274,8 @@ def _choose_on_gpus(
     ):
         if found not in ("auto", wanted):
             raise UsageError(
-                f"inference.{name} ({found}) is for CPUs; set it to {wanted}, or use "
-                f"--devices cpu"
+                f"inference.{name} ({found}) needs a CPU; set it to {wanted}, or use "
+                "--devices cpu"
             )
     backend = open_on_devices(directory, config, outputs)
     rates = backend.rates() if config.device_rows == 0 else {}

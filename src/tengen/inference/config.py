@@ -56,7 +56,7 @@ class InferenceConfig:
     dynamic."""
     batch_rows: int = bounded(8, 1, 4096, "8 to 32 suits a CPU")
     """Number of rows of a fixed batch, and of batches in trial runs; 1 to 4096."""
-    device_rows: int = bounded(0, 0, 65536, "use 0, a trial then chooses")
+    device_rows: int = bounded(0, 0, 65536, "use 0 for the result of a trial")
     """Maximum number of rows of a batch on a GPU, 0 to 65536. With 0, a trial run finds
     the smallest batch size that is nearly as fast as the fastest."""
     min_rows: int = bounded(1, 1, 4096, "use 1")
@@ -114,7 +114,7 @@ def check_device_words(name: str, text: str) -> None:
             f"{name} ({text}) must be cpu or GPUs; for example cuda:0 or cuda:0,cuda:1"
         )
     if len(set(words)) < len(words):
-        raise UsageError(f"{name} ({text}) must name each GPU once; leave one out")
+        raise UsageError(f"{name} ({text}) must name each GPU only once; remove one")
 
 
 def parse_devices(name: str, text: str) -> tuple[str, ...]:
@@ -135,8 +135,8 @@ def parse_devices(name: str, text: str) -> tuple[str, ...]:
         if int(word.removeprefix("cuda:")) >= num_gpus:
             known = f"torch sees cuda:0 to cuda:{num_gpus - 1}" if num_gpus else ""
             raise UsageError(
-                f"{name} ({word}) is not here, {known or 'torch sees no GPU'}; "
-                f"use {'one of these' if num_gpus else '--devices cpu'}"
+                f"{name} ({word}) does not exist, {known or 'torch sees no GPU'}; use "
+                f"{'one of these' if num_gpus else '--devices cpu'}"
             )
     return words
 
@@ -154,8 +154,8 @@ def check_num_gpus(name: str, number: int, advice: str) -> None:
     """
     if number and number > (most := _num_gpus()):
         raise UsageError(
-            f"{name} ({number}) must be at most {most}, the GPUs that torch sees on "
-            f"this machine; {advice}"
+            f"{name} ({number}) must be at most {most}, the GPUs that torch finds "
+            f"here; {advice}"
         )
 
 

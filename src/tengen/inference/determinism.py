@@ -37,7 +37,7 @@ class ProbeResult:
 
     Attributes:
         num_rows: Number of evaluations of rows that were compared.
-        num_different: Number of these evaluations whose output bits differed.
+        num_different: Number of compared evaluations whose output bits differed.
     """
 
     num_rows: int

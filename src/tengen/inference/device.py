@@ -165,8 +165,8 @@ class _CudaLane:
     ) -> None:
         self._compute = compute
         self._lock = lock
-        # torch reuses 32 streams per priority. The priority differs from that of the
-        # compute stream, so the copy stream is never the same stream.
+        # torch reuses 32 streams per priority. With a priority other than that of the
+        # compute stream, the copy stream is never the compute stream.
         self._copies = _stream(name, priority=-1)
         with torch.cuda.device(name):
             self._arrived = _event()
@@ -351,7 +351,8 @@ def rate(
 def bucket_sizes(max_rows: int) -> tuple[int, ...]:
     """Returns the batch sizes to record: ``max_rows`` times 1, 3/4, 1/2, 1/4 and so on.
 
-    Sizes increase, and are dense near ``max_rows``, as most batches are nearly full.
+    Sizes increase, and are dense near ``max_rows``, because most batches are nearly
+    full.
 
     Args:
         max_rows: Maximum number of rows in a batch, at least 1.

@@ -183,11 +183,11 @@ class DeviceBackend:
                 lanes = []  # lanes of all devices must have equal sizes
         if rows < wanted:
             self.notes.append(
-                f"inference.device_rows ({wanted}) do not fit the memory; batches have "
-                f"{rows} rows at most"
+                f"inference.device_rows ({wanted}) exceeds the memory; "
+                f"batches have at most {rows} rows"
             )
         for device in self._devices:
-            # Zeros are written on another stream than the lanes use, so wait for them.
+            # Wait until the buffers are zeroed, which happens on another stream.
             device.synchronize()
         # Alternate the lanes of the devices, as self-play expects.
         return [lane for each in zip(*lanes, strict=True) for lane in each]
@@ -206,7 +206,7 @@ class DeviceBackend:
         Blocks for some seconds. Omits batch sizes that do not fit the first device.
 
         Raises:
-            RunError: The smallest batch does not fit the device's memory.
+            RunError: The smallest batch does not fit the memory.
         """
         rates: dict[int, float] = {}
         for rows in _TRIAL_ROWS:
@@ -216,8 +216,8 @@ class DeviceBackend:
                 if rates:
                     break
                 raise RunError(
-                    f"device has no memory for a batch of {rows} rows; free some, or "
-                    f"use a smaller net or another device"
+                    f"device (out of memory) cannot hold a batch of {rows} rows; free "
+                    "memory, or use a smaller network or another device"
                 ) from error
         return rates
 
@@ -241,8 +241,8 @@ def _halved(where: str, rows: int) -> int:
     half = rows // 2
     if half < MIN_BUCKET_ROWS:
         raise RunError(
-            f"device ({where}) has no memory for a batch of {rows} rows; "
-            f"free some, or use a smaller net or another device"
+            f"device ({where}) has no memory for a batch of {rows} rows; free some, or "
+            "use a smaller network or another device"
         )
     _fitting_rows[where] = half
     return half

@@ -23,7 +23,7 @@ _NUM_FEATURES = 13
 # Index of the input plane that is all ones if Black is to move.
 _BLACK_PLANE = 9
 _LEAST = 1e-30
-# Batch size to try; more than one or two, for which graphs are often exported.
+# Batch size of the test. It is not 1 or 2, because graphs are often exported for these.
 _TRIAL_ROWS = 3
 _TOLERANCE = 1e-3
 
@@ -65,7 +65,7 @@ class ForeignGraph:
         self._shape = signature.inputs["planes"].shape
         num_actions = signature.outputs["policy"].shape[0]
         has_planes = self._shape[0] == _NUM_FEATURES + 1
-        rule = "reads the planes of go/N/planes=minigo; choose such a task"
+        rule = "needs the planes of go/N/planes=minigo; choose such a task"
         check(has_planes, "graph", path, rule)
         try:
             graph = read_graph(path)
@@ -76,7 +76,7 @@ class ForeignGraph:
         except RuntimeError as error:
             reason = " ".join(str(error).split())
             raise RunError(
-                f"graph ({path}) is refused by OpenVINO: {reason}"
+                f"graph ({path}) is rejected by OpenVINO: {reason}; export it again"
             ) from error
         self._path = path
         node = graph.output(self._policy).get_node().input_value(0).get_node()
@@ -125,7 +125,7 @@ class ForeignGraph:
 
 
 class _ForeignRunner:
-    """A ``Runner`` that copies rows; external networks play only in matches."""
+    """A ``Runner`` that copies its rows; fast enough for matches, its only use."""
 
     def __init__(
         self,
@@ -159,8 +159,8 @@ class _ForeignRunner:
 
 def _row_rule(path: Path) -> str:
     return (
-        f"graph ({path}) must answer any number of rows, each by itself; export it "
-        f"with a batch axis that is dynamic"
+        f"graph ({path}) must evaluate any number of rows independently; export it "
+        "with a dynamic batch axis"
     )
 
 
@@ -187,12 +187,12 @@ def _input_dtype(path: Path, graph: Any, board: tuple[int, ...]) -> Any:
     wanted = (_NUM_FEATURES, *board)
     shapes = [list(_sides(one)) for one in graph.inputs]
     fits = len(shapes) == 1 and _sides(graph.inputs[0]) == wanted
-    rule = f"must have one input of rows {list(wanted)}, not {shapes}"
+    rule = f"must have one input with rows {list(wanted)}, not {shapes}"
     advice = "export it for this board, channels first"
     check(fits, "graph", path, f"{rule}; {advice}")
     dtype = graph.inputs[0].get_element_type().to_dtype()
     known = dtype in (np.float32, np.bool_, np.uint8)
-    rule = f"must read float32, bool or uint8, not {dtype}; export it so"
+    rule = f"must have an input of float32, bool or uint8, not {dtype}; export it again"
     check(known, "graph", path, rule)
     return dtype
 
@@ -204,8 +204,8 @@ def _outputs(path: Path, graph: Any, num_actions: int) -> tuple[int, int]:
     values = [place for place, size in enumerate(sizes) if size == 1]
     if len(policies) != 1 or len(values) != 1:
         raise UsageError(
-            f"graph ({path}) must have an output of {num_actions} numbers and one of "
-            f"1, not of {sizes}; export policy and value alone"
+            f"graph ({path}) must have an output of size {num_actions} and one of size "
+            f"1, not {sizes}; export only policy and value"
         )
     return policies[0], values[0]
 

@@ -51,7 +51,7 @@ INT8_RULE = "tengen.int8.pairs"
 # ONNX's key for the file of an external tensor. A file without this key has no external
 # tensors.
 _LOCATION = b"location"
-# Number of batch sizes of an OpenVinoRunner.
+# Number of batch sizes for which an OpenVinoRunner prepares requests.
 _NUM_SIZES = 4
 _HINTS: dict[Precision, str] = {"fp32": "f32", "bf16": "bf16"}
 # OpenVINO's names for the precisions in its list of CPU capabilities.
@@ -105,15 +105,16 @@ def require_precision(precision: Precision) -> None:
     """
     if precision not in supported_precisions():
         raise UsageError(
-            f"inference.precision ({precision}) is not computed natively by this CPU; "
-            f"set inference.precision=fp32"
+            f"inference.precision ({precision}) is not supported natively by this CPU; "
+            "set inference.precision=fp32"
         )
 
 
 def float_precision() -> Precision:
-    """Returns the floating-point precision of the parts of a model that are not int8.
+    """Returns bf16 if this CPU computes it natively, else fp32.
 
-    It is also the precision of a model without an int8 graph.
+    An int8 model computes its other parts in this precision. If int8 is requested for a
+    model without an int8 graph, the complete model uses it.
 
     Raises:
         UsageError: OpenVINO is not installed.
@@ -264,7 +265,7 @@ class OpenVinoBackend:
         if not path.exists():
             raise UsageError(
                 f"model ({directory}) has no {ONNX_FILE}, which the openvino backend "
-                f"reads; set inference.backend=torch"
+                "needs; set inference.backend=torch"
             )
         _check_is_whole(path)
         floats = float_precision() if precision == "int8" else precision
@@ -277,8 +278,8 @@ class OpenVinoBackend:
         except (RuntimeError, UnicodeDecodeError) as error:
             reason = " ".join(str(error).split())
             raise RunError(
-                f"model ({path}) is refused by OpenVINO: {reason}; "
-                f"export it again or set inference.backend=torch"
+                f"model ({path}) is rejected by OpenVINO: {reason}; export it again, "
+                "or set inference.backend=torch"
             ) from error
         self.version = str(core.get_versions("CPU")["CPU"].build_number)
         self.precision = precision
@@ -313,9 +314,9 @@ class OpenVinoRunner:
     """A ``Runner`` whose inference requests use the port's arrays as tensors.
 
     Requests are bound once, because setting tensors or passing arrays would take 6 to
-    50 us per call. A change of the batch size costs as much as 1 row (network 6x96) to
-    10 rows (2x32). So batch sizes are rounded up to quarters of the arrays, and the
-    outputs for additional rows are ignored.
+    50 us per call. A change of the batch size takes as long as the evaluation of 1 row
+    (network 6x96) to 10 rows (2x32). So batch sizes are rounded up to quarters of the
+    capacity, and the outputs of the additional rows are ignored.
     """
 
     def __init__(self, model: Any, arrays: Arrays, capacity: int) -> None:
@@ -373,8 +374,8 @@ def _check_is_whole(path: Path) -> None:
     for tensor in _tensors(model):
         if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
             raise UsageError(
-                f"graph ({path}) must hold its tensors itself, and "
-                f"{tensor.name!r} is in another file; save it again as one file"
+                f"graph ({path}) must contain its tensors, and {tensor.name!r} is in "
+                "another file; save it as one file"
             )
 
 

@@ -27,8 +27,8 @@ class RowArrays:
         is_first: ``[N]`` bool, whether a row begins an episode; the next evaluation
             zeroes the row's state.
         version: Version (learner steps) of the last evaluation's model; initially -1.
-        wants_state: Whether the next evaluation must update ``state``, if another
-            process stores the recurrent state.
+        wants_state: Whether the next evaluation must update ``state``. Used only if
+            another process stores the recurrent state between evaluations.
         num_moves: Number of changes of the inference server; each zeroes the state.
     """
 

@@ -92,8 +92,8 @@ def load_head(
     ) as error:
         reason = " ".join(str(error).split())
         raise UsageError(
-            f"model ({_named(source)}) cannot be built: {reason}; "
-            f"restore it or export it again"
+            f"model ({_named(source)}) cannot be built: {reason}; restore it, or "
+            "export it again"
         ) from error
     if folds_norms:
         net.fold_norms()

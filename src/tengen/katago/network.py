@@ -1,4 +1,4 @@
-"""Reads a complete KataGo network file: the header, the trunk and the heads.
+"""Reads a complete KataGo network file: header, trunk and heads.
 
 Legend: C channels, O output channels.
 """
@@ -33,13 +33,14 @@ __all__ = ["KatagoNetwork", "read_network"]
 
 _VERSIONS = (8, 17)
 _NUM_SPATIAL, _NUM_GLOBAL = 22, 19
-# Indices of the KataGo planes and global inputs that area scoring without group tax
-# uses, in the order of core/games/planes.h. All other inputs are 0.
+# Indices of the KataGo planes and global inputs that are used with area scoring and
+# without group tax, in the order of core/games/planes.h. All other inputs would be 0,
+# so their weights are dropped.
 _SPATIAL = (*range(7), *range(9, 20))
 _GLOBAL = (0, 1, 2, 3, 4, 5, 6, 7, 8, 14, 18)
 _MAX_CHANNELS = 8192
-# Points per unit of the outputs score mean, score standard deviation and lead, if the
-# file does not store these scales (format versions before 13).
+# Points per unit of the outputs for score mean, score standard deviation and lead.
+# Files before format version 13 do not store these scales.
 _USUAL_POINTS = (20.0, 20.0, 20.0)
 
 
@@ -48,13 +49,13 @@ class KatagoNetwork:
     """A KataGo network, converted to tengen's ``KatagoNet``."""
 
     name: str
-    """The network's name that the file contains."""
+    """The network's name, as stored in the file."""
     version: int
-    """Version of the network file's format."""
+    """Version of the file format."""
     config: KatagoConfig
     """The network's architecture."""
     tensors: Tensors
-    """The network's weights, by their names in ``KatagoNet``."""
+    """The network's weights, by ``KatagoNet``'s tensor names."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class _Header:
     name: str
     version: int
     points: tuple[float, float, float]
-    """Points per unit of the score outputs, as in ``_USUAL_POINTS``."""
+    """Points per unit of the score outputs; see ``_USUAL_POINTS``."""
 
 
 def read_network(path: Path) -> KatagoNetwork:
@@ -74,8 +75,8 @@ def read_network(path: Path) -> KatagoNetwork:
         path: A network file published by KataGo, ``.bin.gz`` or ``.txt.gz``.
 
     Raises:
-        UsageError: The file cannot be read, is damaged, or has an unsupported feature,
-            which the message names.
+        UsageError: The file cannot be read, is damaged, or has an unsupported feature.
+            The message names the feature.
     """
     with open_stream(path) as stream:
         header = _read_header(stream)
@@ -88,11 +89,11 @@ def read_network(path: Path) -> KatagoNetwork:
             stream.end()
             config = KatagoConfig(**{**fields, "activation": activations.kind})
         except UsageError as error:
-            # A UsageError would blame the user, who did not set these fields.
+            # A ValueError reports a damaged file; the user did not set these fields.
             raise ValueError(str(error)) from error
         for name, tensor in tensors.items():
             if not np.isfinite(tensor).all():
-                raise ValueError(f"{name} is not finite with the norm behind it")
+                raise ValueError(f"{name} is not finite after merging its norm")
         return KatagoNetwork(header.name, header.version, config, tensors)
 
 
@@ -106,7 +107,7 @@ def _read_header(stream: WeightStream) -> _Header:
     stream.whole("its global inputs", _NUM_GLOBAL, _NUM_GLOBAL)
     points = _USUAL_POINTS
     if version >= 13:
-        # Output scales: later score, score mean, score deviation, lead and 3 unused.
+        # Output scales: TD score, score mean, score deviation, lead, and 3 unused.
         scales = [stream.positive("a scale of its outputs") for _ in range(7)]
         points = (scales[1], scales[2], scales[3])
     if version >= 15:
@@ -114,7 +115,7 @@ def _read_header(stream: WeightStream) -> _Header:
             raise NotSupportedError("it also reads who plays, for human play")
         if stream.whole("its rule of pass-alive areas", 0, 1):
             raise NotSupportedError(
-                "it reads pass-alive areas by another rule than the game's"
+                "its rule of pass-alive areas differs from the game's"
             )
         _read_unused(stream, 6, "options")
     return _Header(name, version, points)
@@ -123,7 +124,7 @@ def _read_header(stream: WeightStream) -> _Header:
 def _read_unused(stream: WeightStream, count: int, what: str) -> None:
     for _ in range(count):
         if stream.whole(what, -(1 << 31), 1 << 31):
-            raise NotSupportedError(f"it has {what} that are not known")
+            raise NotSupportedError(f"it has {what} that are unknown")
 
 
 def _read_trunk(
@@ -133,7 +134,7 @@ def _read_trunk(
     num_blocks = stream.whole("its blocks", 1, 1 << 20)
     num_channels = stream.whole("its channels", 1, _MAX_CHANNELS)
     for _ in range(4):
-        # Ignore these channel counts, because each block stores its own counts.
+        # Ignore these channel counts: each block stores its own.
         stream.whole("channels", -(1 << 20), 1 << 20)
     if header.version >= 15:
         if stream.whole("the trunk's last norm", 0, 1 << 20):
@@ -158,7 +159,7 @@ def _read_policy(
 ) -> dict[str, Any]:
     num_inputs = tensors["tip.weight"].shape[0]
     stream.word("the policy head's name")
-    # Number of policy outputs: the policy, then optimistic policies and Q values.
+    # Policy outputs: the policy, then unused optimistic policies and Q values.
     num_policies = 1 if header.version < 12 else 4 if header.version == 16 else 2
     if header.version >= 17:
         num_policies = stream.whole("its policies", 2, 4)
@@ -227,7 +228,7 @@ def _read_value(
     hidden_bias = read_bias(stream, num_units)
     activations.read(stream)
     out, out_bias = read_matrix(stream, num_units, 3), read_bias(stream, 3)
-    # Number of score outputs: mean, deviation, lead, and unused outputs.
+    # Number of score outputs: mean, standard deviation, lead, and unused ones.
     num_scores = 4 if header.version < 9 else 6
     score = read_matrix(stream, num_units, num_scores)
     score_bias = read_bias(stream, num_scores)
@@ -253,7 +254,7 @@ def _read_value(
 def _read_head_conv(stream: WeightStream, num_inputs: int) -> Conv:
     conv = read_conv(stream, num_inputs)
     if conv.side != 1:
-        raise NotSupportedError(f"{conv.name} has a kernel of {conv.side} and not 1")
+        raise NotSupportedError(f"{conv.name} has a kernel of {conv.side}, not 1")
     return conv
 
 

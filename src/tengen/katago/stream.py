@@ -1,4 +1,4 @@
-"""Reads the words and arrays of a KataGo network file sequentially.
+"""Reads words and arrays of a KataGo network file sequentially.
 
 A file consists of words separated by white space. In a binary file, an array is the
 marker ``@BIN@`` followed by little-endian float32 numbers.
@@ -30,7 +30,7 @@ _SPACE = b" \t\r\n\v\f"
 
 
 class NotSupportedError(OtherKindError):
-    """A network file is valid, but tengen does not support the kind of network."""
+    """A network file is valid, but tengen does not support its kind of network."""
 
     def __str__(self) -> str:
         return f"{super().__str__()}; choose a convolutional one of version 8 to 17"
@@ -39,7 +39,7 @@ class NotSupportedError(OtherKindError):
 class WeightStream:
     """Reads a network file sequentially, with a small buffer.
 
-    Every method raises ValueError for invalid content, and OSError for read errors.
+    All methods raise ValueError for invalid content, and OSError for read errors.
 
     Args:
         file: The decompressed file.
@@ -57,7 +57,7 @@ class WeightStream:
         """Returns the next word of the file.
 
         Args:
-            what: The word's meaning, for error messages.
+            what: What the word means, for error messages.
         """
         self._skip_space()
         found = bytearray()
@@ -78,7 +78,7 @@ class WeightStream:
         word = self.word(what)
         number = int(word) if word.removeprefix("-").isdecimal() else None
         if number is None or not low <= number <= high:
-            raise ValueError(f"{what} is {word} and not {low} to {high}")
+            raise ValueError(f"{what} is {word}, not {low} to {high}")
         return number
 
     def positive(self, what: str) -> float:
@@ -87,27 +87,27 @@ class WeightStream:
         try:
             number = float(word)
         except ValueError:
-            raise ValueError(f"{what} is {word} and no number") from None
+            raise ValueError(f"{what} is {word}, not a number") from None
         if not (math.isfinite(number) and number > 0):
-            raise ValueError(f"{what} is {word} and not above 0")
+            raise ValueError(f"{what} is {word}, not above 0")
         return number
 
     def numbers(self, what: str, *shape: int) -> NDArray[np.float32]:
-        """Returns the next array of shape ``shape``, stored in C order."""
+        """Returns the next array, which the file stores in C order."""
         count = math.prod(shape)
         self._num_left -= count
         if self._num_left < 0:
             raise ValueError(f"it has more than {_MAX_WEIGHTS} weights")
         flat = self._binary(what, count) if self._is_binary else self._text(what, count)
         if not np.isfinite(flat).all():
-            raise ValueError(f"{what} has numbers that are not finite")
+            raise ValueError(f"{what} has non-finite values")
         return flat.reshape(shape)
 
     def end(self) -> None:
         """Checks that only white space is left in the file."""
         self._skip_space()
         if self._peek():
-            raise ValueError("it goes on behind the network")
+            raise ValueError("it has data after the network")
 
     def _binary(self, what: str, count: int) -> NDArray[np.float32]:
         self._skip_space()
@@ -119,14 +119,14 @@ class WeightStream:
         return np.frombuffer(data, "<f4").astype(np.float32)
 
     def _text(self, what: str, count: int) -> NDArray[np.float32]:
-        # Allocate only for numbers that the file has, because the count may be wrong.
+        # Allocate while reading: a damaged file may declare a huge count.
         found: list[float] = []
         for _ in range(count):
             word = self.word(what)
             try:
                 found.append(float(word))
             except ValueError:
-                raise ValueError(f"{what} has {word}, which is no number") from None
+                raise ValueError(f"{what} has {word}, which is not a number") from None
         with np.errstate(over="ignore"):
             return np.array(found, np.float64).astype(np.float32)
 
@@ -163,21 +163,21 @@ def check_name(path: Path) -> str:
     plain = path.name.lower().removesuffix(".gz")
     if not plain.endswith((".bin", ".txt")):
         raise UsageError(
-            f"KataGo network ({path}) must be a file .bin.gz or .txt.gz, as KataGo "
-            f"publishes them; check the path"
+            f"KataGo network ({path}) must be a file .bin.gz or .txt.gz from KataGo; "
+            "check the path"
         )
     return plain
 
 
 @contextmanager
 def open_stream(path: Path) -> Iterator[WeightStream]:
-    """Opens a network file, and converts read errors in the block to UsageError.
+    """Opens a network file; converts read errors in the ``with`` block to UsageError.
 
     Args:
         path: A ``.bin.gz``, ``.txt.gz``, ``.bin`` or ``.txt`` file.
 
     Raises:
-        UsageError: The file has another suffix, cannot be read, or is invalid.
+        UsageError: The file has an unknown suffix, cannot be read, or is invalid.
     """
     plain = check_name(path)
     is_packed = path.name.lower().endswith(".gz")

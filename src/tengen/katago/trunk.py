@@ -1,4 +1,4 @@
-"""Reads the layers of a KataGo network file, and converts the trunk for ``KatagoNet``.
+"""Reads the layers of a KataGo network file, and converts its trunk for ``KatagoNet``.
 
 Legend: I input channels, O output channels, C channels, K kernel size.
 """
@@ -38,7 +38,7 @@ _ACTIVATIONS = {
     "ACTIVATION_MISH": "mish",
     "ACTIVATION_SILU": "silu",
 }
-# The first version of the file format that stores each layer's activation.
+# From this version on, the file format stores each layer's activation.
 _SAYS_ACTIVATION = 11
 
 Kind = str
@@ -75,15 +75,15 @@ class Affine:
     """A batch normalization in inference form, ``x * scale + shift``."""
 
     name: str
-    """The layer's name in the file."""
+    """The layer's name in the network file."""
     scale: NDArray[np.float32]
-    """Factor of each channel in ``x * scale + shift``, ``[C]``."""
+    """The factors, one per channel, ``[C]``."""
     shift: NDArray[np.float32]
-    """Offset of each channel in ``x * scale + shift``, ``[C]``."""
+    """The offsets, one per channel, ``[C]``."""
 
 
 def read_conv(stream: WeightStream, num_inputs: int | None = None) -> Conv:
-    """Reads a convolution; checks its input channels if ``num_inputs`` is given."""
+    """Reads a convolution, which must have ``num_inputs`` channels unless None."""
     name = stream.word("a convolution's name")
     rows, columns = (stream.whole(f"{name}'s side", 1, _MAX_SIDE) for _ in "yx")
     if rows != columns or rows % 2 == 0:
@@ -100,7 +100,7 @@ def read_conv(stream: WeightStream, num_inputs: int | None = None) -> Conv:
 
 
 def read_affine(stream: WeightStream, num_channels: int) -> Affine:
-    """Reads a batch normalization; folds its statistics into scale and shift."""
+    """Reads a batch normalization; converts its statistics to scale and shift."""
     name = stream.word("a norm's name")
     count = stream.whole(f"{name}'s channels", 1, _MAX_CHANNELS)
     _check_channels(name, count, num_channels)
@@ -124,7 +124,7 @@ def read_affine(stream: WeightStream, num_channels: int) -> Affine:
 
 
 def read_activation(stream: WeightStream, version: int) -> Kind:
-    """Reads an activation, which is not stored and always ReLU before version 11."""
+    """Reads a layer's activation. Before version 11, it is always ReLU, not stored."""
     name = stream.word("an activation's name")
     if version < _SAYS_ACTIVATION:
         return "relu"
@@ -157,19 +157,19 @@ def read_bias(stream: WeightStream, num_channels: int) -> NDArray[np.float32]:
 
 def _check_channels(name: str, found: int, wanted: int | None) -> None:
     if wanted is not None and found != wanted:
-        raise ValueError(f"{name} has {found} channels and not {wanted}")
+        raise ValueError(f"{name} has {found} channels, not {wanted}")
 
 
 Tensors = dict[str, NDArray[np.float32]]
 """The weights of a network, by their names in ``KatagoNet``."""
 
 _MAX_BLOCKS = 512
-# Maximum depth of nested bottlenecks; published networks have at most two.
+# Maximum nesting depth of bottlenecks. In published networks it is at most 2.
 _MAX_DEPTH = 4
 
 
 class Activations:
-    """The activation of a network, which must be the same in all layers.
+    """Checks that all layers of a network have the same activation.
 
     Args:
         version: Version of the file format.
@@ -188,21 +188,21 @@ class Activations:
         if self.kind not in (None, kind):
             raise NotSupportedError(f"it has the activations {self.kind} and {kind}")
         if kind == "identity":
-            raise NotSupportedError("it has a norm without an activation behind it")
+            raise NotSupportedError("it has a norm without an activation after it")
         self.kind = kind
 
 
 def folded(conv: Conv, norm: Affine) -> tuple[Tensors, NDArray[np.float32]]:
-    """Returns a convolution with the following norm folded in, and the norm's scale.
+    """Folds a norm into the convolution before it; returns the tensors and the scale.
 
-    The caller must multiply other terms that are added before the norm by this scale.
+    The caller must multiply by this scale any other term that is added before the norm.
     """
     scale = norm.scale[:, None, None, None]
     return {"weight": conv.weight * scale, "bias": norm.shift}, norm.scale
 
 
 def put_affine(tensors: Tensors, name: str, norm: Affine) -> None:
-    """Adds to ``tensors`` a norm that no convolution precedes, so it is not folded."""
+    """Adds a norm to ``tensors`` unfolded, because no convolution precedes it."""
     tensors[f"{name}.weight"] = norm.scale[:, None, None]
     tensors[f"{name}.bias"] = norm.shift[:, None, None]
 
@@ -220,9 +220,9 @@ def read_blocks(
 
     Args:
         stream: The file, positioned at the first block.
-        activations: Records the activation of each layer.
+        activations: Receives the activation of each layer.
         tensors: Receives the blocks' weights.
-        place: Prefix of the blocks' weight names, before the block's index.
+        place: Prefix of the blocks' weight names; the block's index follows it.
         num_blocks: Number of blocks to read.
         num_channels: Number of channels of the residual stream.
         depth: Number of bottlenecks that enclose the blocks.
@@ -241,13 +241,13 @@ def read_blocks(
         elif kind == "nested_bottleneck_block":
             found.append(reader.bottleneck(depth))
         else:
-            # The other kinds of blocks have layers that KatagoNet does not support.
+            # Other kinds of blocks have layers that KatagoNet does not support.
             raise NotSupportedError(f"{name} is a {kind}")
     return tuple(found)
 
 
 class _Block:
-    """Reader of one residual block of a network file."""
+    """Reads one residual block of a network file."""
 
     def __init__(
         self,
@@ -277,7 +277,7 @@ class _Block:
         pooled = read_conv(self._stream, self._num_channels)
         if pooled.side != first.side:
             raise NotSupportedError(
-                f"{pooled.name} has another kernel than {first.name}"
+                f"{pooled.name} and {first.name} have different kernels"
             )
         pool_norm = self._norm(pooled.num_outputs)
         pool = read_matrix(self._stream, 3 * pooled.num_outputs, first.num_outputs)
@@ -321,8 +321,7 @@ class _Block:
         conv = read_conv(self._stream, num_inputs)
         if conv.num_outputs != self._num_channels:
             raise ValueError(
-                f"{conv.name} has {conv.num_outputs} channels and not "
-                f"{self._num_channels}"
+                f"{conv.name} has {conv.num_outputs} channels, not {self._num_channels}"
             )
         self._put("conv2", {"weight": conv.weight})
         return conv

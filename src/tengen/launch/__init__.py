@@ -7,27 +7,24 @@ launchers all roles work concurrently. ``local`` starts processes on this machin
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
-import warnings
 
-from tengen import roles
 from tengen.distribution import pip_install_extra
-from tengen.errors import TengenWarning, UsageError, did_you_mean
+from tengen.errors import UsageError, did_you_mean
 from tengen.launch.budget import Budget
-from tengen.launch.launcher import Launcher
+from tengen.launch.launcher import Launcher, TrainingCall
 from tengen.launch.match import meet_target
 from tengen.launch.process import Processes
 from tengen.launch.reports.journal import RunJournal
 from tengen.launch.schedule import run_schedule
-from tengen.roles import RunConfig, StopListener
-from tengen.run import RunDirectory
 
 __all__ = [
     "LAUNCHERS",
     "Budget",
     "Launcher",
     "RunJournal",
-    "check_doors",
+    "TrainingCall",
     "launcher_of",
     "train_by",
 ]
@@ -66,79 +63,30 @@ def launcher_of(name: str) -> type[Launcher]:
     return launcher
 
 
-def check_doors(name: str, config: RunConfig) -> None:
-    """Checks that ``launch.listen`` is usable, if the learner is on this host.
-
-    A learner on another host checks its own addresses. If roles take turns, no other
-    machine can join the run, and ``launch.listen`` causes a TengenWarning.
-
-    Args:
-        name: The launcher's name.
-        config: The run's config, as returned by ``Launcher.fit``.
-
-    Raises:
-        UsageError: A service cannot listen at its address.
-    """
-    launcher = launcher_of(name)
-    if launcher.takes_turns:
-        if config.launch.listen:
-            text = (
-                f"launch.listen ({config.launch.listen}) has no effect where roles "
-                f"take turns; use --launch local to let others in"
-            )
-            warnings.warn(text, TengenWarning, stacklevel=2)
-    elif launcher.has_learner_here(config):
-        roles.check_doors(config)
-
-
-def train_by(
-    name: str,
-    config: RunConfig,
-    run: RunDirectory,
-    budget: Budget,
-    journal: RunJournal,
-    stop: StopListener,
-    *,
-    num_threads: int,
-) -> None:
+def train_by(name: str, call: TrainingCall) -> None:
     """Trains a run, and plays the target match if training is complete. Blocks.
 
     Args:
         name: The launcher's name.
-        config: The run's config, as returned by ``Launcher.fit``, with the task that
-            the user typed.
-        run: The run; the caller holds its ``train`` lock.
-        budget: The call's budget.
-        journal: Receives every report of a role.
-        stop: Makes the roles end their turns and save their state.
-        num_threads: Number of cores to use on this machine.
+        call: The call.
 
     Raises:
         UsageError: A role rejected its config or files, or a host is unsuitable.
         RunError: A role failed or died repeatedly.
     """
     launcher = launcher_of(name)
-
-    def say(what: str) -> None:
-        journal.progress({"starting": what})
-
-    with launcher.open(config, run, stop, say) as (opened, hub):
-        processes = Processes(
-            opened, hub, run, config.task, at_once=not launcher.takes_turns
-        )
+    with launcher.open(call) as (opened, hub):
+        at_once = not launcher.takes_turns
+        processes = Processes(opened, hub, call.run, call.config.task, at_once=at_once)
+        num_threads = opened.num_cores or call.num_threads
         run_schedule(
             processes,
-            config,
-            run,
-            budget,
-            journal,
-            stop,
-            num_threads=opened.num_cores or num_threads,
+            dataclasses.replace(call, num_threads=num_threads),
             takes_turns=launcher.takes_turns,
         )
-        schedule = config.schedule
+        schedule = call.config.schedule
         has_target = bool(schedule.num_models and schedule.opponent)
-        is_trained = (run.models.latest() or 0) >= schedule.num_models
-        if has_target and is_trained and not stop.event.is_set():
-            places = opened.for_match(config, num_threads)
-            meet_target(processes, places, config, journal, stop)
+        is_trained = (call.run.models.latest() or 0) >= schedule.num_models
+        if has_target and is_trained and not call.stop.event.is_set():
+            places = opened.for_match(call.config, call.num_threads)
+            meet_target(processes, places, call)

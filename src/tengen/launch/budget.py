@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tengen.roles import RunSpent
+from tengen.roles.spent import RunSpent
 
 __all__ = ["Budget", "Spending"]
 

@@ -1,17 +1,18 @@
 """The program of a role process, which runs turns of its roles for the runner.
 
     python -m tengen.launch.child [--task TASK] [--index I] [--at-once]
-        [--connect HOST:PORT [--fingerprint F] [--identity RUN_ID]]
+        [--waits-for-lock] [--identity RUN_ID] [--connect HOST:PORT [--fingerprint F]]
         RUN NUM_THREADS ROLE [ROLE ...]
 
 The process connects back to its runner with the ticket in its environment
 (``launch.wire``). TASK is the task that the user typed; no other task's program is
 imported. I is the index of this process among the processes with the same roles.
-``--at-once`` means that the run's other roles work concurrently. With
-``--connect`` the run may be on another host: if RUN does not have the identity RUN_ID,
-the process works on a mirror (``tengen.remote``) in a temporary folder, or in RUN if
-there is no ``--identity``. Roles print to RUN/logs/<first role>.log, to <first
-role>-<I>.log if I is not 0, or on a mirror to the file named by ``Mirror.log_name``.
+``--at-once`` means that the run's other roles work concurrently, and
+``--waits-for-lock`` that an earlier process may still hold a role's lock. If RUN does
+not have the identity RUN_ID, the run is on another host. With ``--connect`` the process
+then works on a mirror (``tengen.remote``) in a temporary folder. Roles print to
+RUN/logs/<first role>.log, to <first role>-<I>.log if I is not 0, or on a mirror to the
+file named by ``Mirror.log_name``.
 """
 
 from __future__ import annotations
@@ -49,14 +50,10 @@ from tengen.launch.wire import Stream, join
 from tengen.observe.cpu_time import CpuClock, kill_descendants
 from tengen.own_process import mark_own_process
 from tengen.remote import Mirror
-from tengen.roles import (
-    TOKEN_VARIABLE,
-    Connect,
-    Report,
-    RoleContext,
-    RoleHost,
-    mirrored,
-)
+from tengen.roles import RoleContext
+from tengen.roles.doors import TOKEN_VARIABLE, Connect, mirrored
+from tengen.roles.host import RoleHost
+from tengen.roles.role import Report
 from tengen.run import RunDirectory
 from tengen.transport import NoAnswer
 
@@ -128,6 +125,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("roles", nargs="+")
     parser.add_argument("--index", type=int, default=0)
     parser.add_argument("--at-once", action="store_true")
+    parser.add_argument("--waits-for-lock", action="store_true")
     parser.add_argument("--connect")
     parser.add_argument("--fingerprint")
     parser.add_argument("--identity")
@@ -146,17 +144,17 @@ class _NoRun(Exception):
 def _where(
     args: argparse.Namespace, token: str | None = None
 ) -> tuple[Path, Connect | None]:
-    """Returns the folder to work in, and the run's address if that is a mirror."""
+    """Returns the folder to work in, and the run's address if that is a mirror.
+
+    Raises:
+        _NoRun: The run is on another host, and there is no ``--connect``.
+    """
     path = Path(args.run)
+    if args.identity is None or _is_run(path, args.identity):
+        return path, None
     if args.connect is None:
-        if args.identity is not None and not _is_run(path, args.identity):
-            raise _NoRun(f"host ({platform.node()}) has not the run")
-        return path, None
+        raise _NoRun(f"host ({platform.node()}) does not have the run")
     connect = Connect(address=args.connect, fingerprint=args.fingerprint, token=token)
-    if args.identity is None:
-        return path, connect
-    if _is_run(path, args.identity):
-        return path, None
     name = f"tengen-{os.getuid()}-{args.identity}-{args.roles[0]}-{args.index}"
     return Path(tempfile.gettempdir()) / name, connect
 
@@ -247,6 +245,7 @@ class _Child:
             progress=self._progress,
             index=args.index,
             at_once=args.at_once,
+            waits_for_lock=args.waits_for_lock,
             die=self._die,
             alive=self._alive,
             write=self._write,
@@ -382,8 +381,8 @@ def _tell(
             to_runner.send(Dying(str(error)))
         return error.exit_code
     known: TengenError = refusal(error) or RunError(
-        f"role ({role}) failed by a bug, {type(error).__name__} {error}; "
-        f"report it with the traceback in the run's logs"
+        f"role ({role}) failed because of a bug, {type(error).__name__} {error}; "
+        "report it with the traceback in the run's logs"
     )
     # Without a runner, this process continues until it has saved its state.
     with contextlib.suppress(ConnectionError):

@@ -6,14 +6,16 @@ If ``run.json`` changes, the number of acting processes changes during the call.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import threading
 from collections.abc import Callable, Sequence
 
 from tengen.errors import TengenError
+from tengen.experience import TRAIN_WRITER, writer_directory
 from tengen.launch.process import Processes, RoleProcess
 from tengen.launch.workers import Worker
-from tengen.roles import TRAIN_WRITER, RunConfig, read_config, writer_directory
+from tengen.roles import RunConfig, read_config
 from tengen.run import RunDirectory, lock_holder
 
 __all__ = ["Crew"]
@@ -117,7 +119,7 @@ class Crew:
                 refused = (
                     f"launch.roles.{self._acting}.count ({wanted}) must be at most "
                     f"{_MOST_GROWTH * self._sized} in this call, {_MOST_GROWTH} times "
-                    f"the {self._sized} that it began with; start the command again"
+                    f"the initial {self._sized}; restart the command"
                 )
                 break
             name = f"{self._acting}-{index}"
@@ -126,12 +128,7 @@ class Crew:
                 # The old process may still hold the lock of this index, so retry later.
                 self._looked = (0, 0)
                 continue
-            worker = Worker(
-                name=name,
-                roles=(self._acting,),
-                index=index,
-                num_threads=acting[0].num_threads,
-            )
+            worker = dataclasses.replace(acting[0], name=name, index=index)
             refused = self._held_by(index)
             if refused:
                 break
@@ -195,7 +192,7 @@ class Crew:
             return ""
         return (
             "inference's batches and a queue's memory are still sized for "
-            f"{self._sized}; start the command again to size them anew"
+            f"{self._sized}; restart the command to resize them"
         )
 
     def _held_by(self, index: int) -> str:
@@ -206,7 +203,7 @@ class Crew:
         holder = lock_holder(folder / "lock")
         if holder is None:
             return ""
-        return f"{folder.name} is played by process {holder}; stop that one first"
+        return f"{folder.name} is in use by process {holder}; stop it first"
 
     def forget(self, worker: Worker) -> None:
         """Closes a process that has left. Called by the thread that sent its turns."""

@@ -1,18 +1,19 @@
-"""The runner's view of a started process: its connection and its heartbeats."""
+"""A started process as the runner sees it, with its connection and heartbeats."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 from collections.abc import Callable
 
 from tengen.errors import RunError
 from tengen.launch.launcher import Handle
-from tengen.launch.messages import Begun, Message, Progress, Stop
+from tengen.launch.messages import Alive, Begun, Message, Progress, Stop
 from tengen.launch.wire import Stream, Ticket
 
-__all__ = ["Child", "Silence"]
+__all__ = ["Child"]
 
 _JOINING_S = 0.1
 _BEGUN_S = 60.0
@@ -32,6 +33,11 @@ class Child:
         ticket: The ticket that the process was given.
         handle: The handle of the process.
         on_begun: Called with the message ``Begun`` when the process has joined.
+
+    Attributes:
+        has_joined: Whether the process has connected to the runner; it may have begun a
+            turn.
+        silence: Why the process was killed, if its heartbeats stopped; else "".
     """
 
     def __init__(
@@ -45,16 +51,15 @@ class Child:
         self._on_begun = on_begun
         self._lock = threading.Lock()
         self._stream: Stream | None = None
-        self._has_joined = False
+        self.has_joined = False
         self._unsent: list[Message] = []
         self._start_s = time.monotonic()
         self._told_s = self._start_s
         self._has_waited = False
-
-    @property
-    def has_joined(self) -> bool:
-        """Whether the process has connected to the runner; it may have begun a turn."""
-        return self._has_joined
+        # The deadline of the next heartbeat, and the reason if it passes.
+        self._alive_until_s = math.inf
+        self._otherwise = ""
+        self.silence = ""
 
     def send(self, message: Message) -> None:
         """Sends a message to the process, if the process still exists. Thread-safe.
@@ -75,6 +80,8 @@ class Child:
         """Returns the next message, or None if the process has ended. Blocks.
 
         While the process waits for cluster resources, returns a ``Progress`` message.
+        Handles heartbeats: kills the process if the next one is late. A watchdog inside
+        the process could not detect a C extension that loops and holds the GIL.
         """
         if self._stream is None:
             found = self.join()
@@ -85,14 +92,26 @@ class Child:
                 return Progress({"stage": ""})
         assert self._stream is not None
         while True:
+            left_s = self._alive_until_s - time.monotonic()
             try:
-                return self._stream.receive(_LOOK_S)
+                message = self._stream.receive(min(_LOOK_S, left_s))
             except TimeoutError:
                 # Poll, because a process may be alive after its Ray actor has died.
                 if self._handle.poll().end:
                     return None
+                if time.monotonic() >= self._alive_until_s:
+                    self._alive_until_s, self.silence = math.inf, self._otherwise
+                    self.kill()
+                continue
             except RunError:
                 return None
+            if isinstance(message, Alive):
+                self._alive_until_s = time.monotonic() + message.within_s
+                self._otherwise = message.otherwise
+                continue
+            if not isinstance(message, Progress):
+                self._alive_until_s = math.inf  # the turn has ended
+            return message
 
     def kill(self) -> None:
         """Kills the process immediately. Thread-safe; does not block."""
@@ -114,7 +133,7 @@ class Child:
             if time.monotonic() >= until:
                 if was_killed:
                     # Give up, because the actor or rank that watches it may hang.
-                    how = "an end that nobody saw"
+                    how = "an unobserved end"
                     break
                 was_killed = True
                 until = time.monotonic() + _UNSEEN_S
@@ -150,66 +169,9 @@ class Child:
             begun = None
         with self._lock:
             self._stream = stream
-            self._has_joined = begun is not None
+            self.has_joined = begun is not None
             unsent, self._unsent = self._unsent, []
         if begun is not None:
             for message in unsent:
                 self.send(message)
         return begun
-
-
-class Silence:
-    """A watchdog that kills a process whose heartbeats stop during a turn.
-
-    A thread inside the process could not detect a C extension that loops and holds the
-    GIL, because the thread could not run. Watching starts with the first ``heard``.
-
-    Args:
-        kill: Kills the process without blocking. Called by a separate thread.
-    """
-
-    def __init__(self, kill: Callable[[], None]) -> None:
-        self._kill = kill
-        self._changed = threading.Condition()
-        self._watcher: threading.Thread | None = None
-        self._is_over = False
-        self._until_s = 0.0
-        self._otherwise = ""
-        self._why = ""
-
-    def heard(self, within_s: float, otherwise: str) -> None:
-        """Records a heartbeat.
-
-        Args:
-            within_s: Seconds in which the next heartbeat must arrive; otherwise the
-                process is killed.
-            otherwise: The reason to report if the process is killed.
-        """
-        with self._changed:
-            until_s = time.monotonic() + within_s
-            is_sooner = until_s < self._until_s
-            self._until_s, self._otherwise = until_s, otherwise
-            # Start only one thread per turn, because heartbeats may be frequent.
-            if self._watcher is None:
-                self._watcher = threading.Thread(target=self._watch, daemon=True)
-                self._watcher.start()
-            elif is_sooner:
-                self._changed.notify()
-
-    def end(self) -> str:
-        """Stops watching; returns why the process was killed, or "" if it was not."""
-        with self._changed:
-            self._is_over = True
-            self._changed.notify()
-            return self._why
-
-    def _watch(self) -> None:
-        with self._changed:
-            while (
-                not self._is_over and (left_s := self._until_s - time.monotonic()) > 0
-            ):
-                self._changed.wait(left_s)
-            if self._is_over:
-                return
-            self._why = self._otherwise
-        self._kill()

@@ -9,15 +9,18 @@ The schedule decides when each role works, and the placement decides where.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Protocol
 
+from tengen.launch.budget import Budget
 from tengen.launch.messages import Begun
+from tengen.launch.reports.journal import RunJournal
 from tengen.launch.wire import Hub
 from tengen.launch.workers import EVAL, Worker
-from tengen.roles import Connect, RunConfig, StopListener
+from tengen.roles import RunConfig, StopListener
+from tengen.roles.doors import Connect, check_doors
 from tengen.run import RunDirectory, run_identity
 
 __all__ = [
@@ -26,6 +29,7 @@ __all__ = [
     "Launcher",
     "Placed",
     "Poll",
+    "TrainingCall",
     "log_name",
     "match_places",
     "role_command",
@@ -66,6 +70,25 @@ class Command:
     """Additional environment variables, which may contain secrets."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrainingCall:
+    """One call of ``tengen train``, which works on a run until its budget is spent."""
+
+    config: RunConfig
+    """The run's config, as returned by ``Launcher.fit``, with the task that the user
+    typed."""
+    run: RunDirectory
+    """The run. The caller holds its ``train`` lock."""
+    budget: Budget
+    """The limits of the call."""
+    journal: RunJournal
+    """Receives every report of a role."""
+    stop: StopListener
+    """Makes the roles end their turns and save their state."""
+    num_threads: int
+    """Number of cores to use on this machine."""
+
+
 class Poll(NamedTuple):
     """The state of a process."""
 
@@ -92,6 +115,8 @@ class Launcher:
         package: The Python package that the launcher requires; the extra with the
             launcher's name installs it. If set, processes may be on other hosts.
         takes_turns: Whether roles take turns; otherwise all roles work concurrently.
+        waits_for_lock: Whether processes of an earlier call may still save when a call
+            begins, so that roles wait for their locks.
         num_cores: Number of cores of the largest host; None: use this machine's.
         connect: The run's address for processes on hosts without the run directory.
         logs: Text with the location of further logs, for errors about dead processes.
@@ -99,6 +124,7 @@ class Launcher:
 
     package: ClassVar[str] = ""
     takes_turns: ClassVar[bool] = False
+    waits_for_lock: ClassVar[bool] = False
     num_cores: int | None = None
     connect: Connect | None = None
     logs: str = ""
@@ -133,29 +159,23 @@ class Launcher:
         return config
 
     @classmethod
-    def has_learner_here(cls, config: RunConfig) -> bool:
-        """Returns whether the learner is known to be on this host.
+    def check_doors(cls, config: RunConfig) -> None:
+        """Checks that ``launch.listen`` is usable, if the learner is on this host.
+
+        A learner on another host checks its own addresses.
 
         Args:
             config: The run's config, as returned by ``fit``.
+
+        Raises:
+            UsageError: A service cannot listen at its address.
         """
-        return not cls.package
+        if not cls.package:
+            check_doors(config)
 
     @classmethod
-    def open(
-        cls,
-        config: RunConfig,
-        run: RunDirectory,
-        stop: StopListener,
-        say: Callable[[str], None],
-    ) -> AbstractContextManager[tuple[Launcher, Hub]]:
+    def open(cls, call: TrainingCall) -> AbstractContextManager[tuple[Launcher, Hub]]:
         """Returns a context manager for a call's launcher and the hub of its processes.
-
-        Args:
-            config: The run's config, as returned by ``fit``.
-            run: The run; the caller holds its ``train`` lock.
-            stop: Aborts a wait for hosts or resources.
-            say: Called with a message about the wait, for the user.
 
         Raises:
             UsageError: A host lacks something that the run requires.
@@ -210,18 +230,12 @@ def match_places(config: RunConfig, table: Iterable[Placed]) -> list[Placed]:
     able = [one for one in table if one.worker.roles in (acting, *_LEARNERS)]
     able.sort(key=lambda one: one.worker.roles != acting)
     able = [one for one in able if _num_gpus(one) >= _num_gpus(able[0])]
-    return [
-        dataclasses.replace(
-            one,
-            worker=Worker(
-                name=f"{EVAL}-{index}",
-                roles=(EVAL,),
-                index=index,
-                num_threads=one.worker.num_threads,
-            ),
-        )
-        for index, one in enumerate(able)
-    ]
+    places = []
+    for index, one in enumerate(able):
+        name = f"{EVAL}-{index}"
+        worker = dataclasses.replace(one.worker, name=name, roles=(EVAL,), index=index)
+        places.append(dataclasses.replace(one, worker=worker))
+    return places
 
 
 def _num_gpus(placed: Placed) -> float:
@@ -244,15 +258,17 @@ def role_command(
     task: str | None,
     *,
     at_once: bool = False,
+    waits_for_lock: bool = False,
     connect: Connect | None = None,
-) -> Command:
-    """Returns the command of a role process, without a ticket.
+) -> list[str]:
+    """Returns the arguments of the Python interpreter that runs a role process.
 
     Args:
         run: The run.
         worker: The process.
         task: The run's task if the user typed it, else None.
         at_once: Whether the run's other roles work concurrently.
+        waits_for_lock: See ``RoleContext``.
         connect: The run's address for a host without the run directory, or None.
     """
     # -P prevents imports from the working directory, except of a task that was typed.
@@ -260,6 +276,8 @@ def role_command(
     words.append(f"--identity={run_identity(run)}")
     if at_once:
         words.append("--at-once")
+    if waits_for_lock:
+        words.append("--waits-for-lock")
     if task is not None:
         words.append(f"--task={task}")
     if connect is not None:
@@ -267,4 +285,4 @@ def role_command(
         if connect.fingerprint is not None:
             words.append(f"--fingerprint={connect.fingerprint}")
     where = str(run.path.absolute())
-    return Command(words=[*words, "--", where, str(worker.num_threads), *worker.roles])
+    return [*words, "--", where, str(worker.num_threads), *worker.roles]

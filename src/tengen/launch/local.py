@@ -22,13 +22,20 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from tengen.errors import RunError, TengenWarning
 from tengen.launch.fork_server import MOST_BYTES, STATUS
-from tengen.launch.launcher import Command, Handle, Launcher, Placed, Poll
+from tengen.launch.launcher import (
+    Command,
+    Handle,
+    Launcher,
+    Placed,
+    Poll,
+    TrainingCall,
+)
 from tengen.launch.wire import Hub
-from tengen.roles import RunConfig, StopListener
+from tengen.roles import RunConfig
 from tengen.run import RunDirectory
 from tengen.transport import OwnedSocket
 
@@ -58,20 +65,14 @@ class LocalLauncher(Launcher):
 
     @classmethod
     @contextlib.contextmanager
-    def open(
-        cls,
-        config: RunConfig,
-        run: RunDirectory,
-        stop: StopListener,
-        say: Callable[[str], None],
-    ) -> Iterator[tuple[Launcher, Hub]]:
+    def open(cls, call: TrainingCall) -> Iterator[tuple[Launcher, Hub]]:
         """See ``Launcher.open``."""
-        has_actors = bool(config.schedule.serving)
-        forks = has_actors and config.launch.of("actor").count > 1
+        has_actors = bool(call.config.schedule.serving)
+        forks = has_actors and call.config.launch.of("actor").count > 1
         with (
-            contextlib.closing(Hub.on_this_host(run)) as hub,
+            contextlib.closing(Hub.on_this_host(call.run)) as hub,
             contextlib.closing(
-                cls(run if forks and not cls.takes_turns else None)
+                cls(call.run if forks and not cls.takes_turns else None)
             ) as launcher,
         ):
             yield launcher, hub
@@ -104,6 +105,16 @@ class InlineLauncher(LocalLauncher):
     """A launcher that starts processes on this machine, whose roles take turns."""
 
     takes_turns = True
+
+    @classmethod
+    def check_doors(cls, config: RunConfig) -> None:
+        """Warns if ``launch.listen`` is set, as no other machine can join the run."""
+        if config.launch.listen:
+            text = (
+                f"launch.listen ({config.launch.listen}) has no effect where roles "
+                f"take turns; use --launch local to let others in"
+            )
+            warnings.warn(text, TengenWarning, stacklevel=2)
 
 
 def ended_by(code: int) -> str:
@@ -165,8 +176,8 @@ class ForkServer:
                 self._control.close()
                 self._control = None
                 warnings.warn(
-                    f"fork server ({self._process.pid}) ended ({error}); actors begin "
-                    f"as processes of their own, which takes more memory",
+                    f"fork server ({self._process.pid}) ended ({error}); actors now "
+                    "start as separate processes, which need more memory",
                     TengenWarning,
                     stacklevel=2,
                 )
@@ -193,8 +204,8 @@ def _fork(control: socket.socket, command: Command) -> _Forked:
         told = json.loads(answer)
         if "error" in told:
             raise RunError(
-                f"process ({' '.join(words)}) cannot begin, {told['error']}; end other "
-                f"processes, or raise the limits of this user or container"
+                f"process ({' '.join(words)}) cannot start, {told['error']}; end other "
+                "processes, or raise the limits of this user or container"
             )
     except BaseException:
         os.close(our_status)
@@ -234,7 +245,7 @@ class _Forked:
             self._end = (
                 ended_by(*STATUS.unpack(told))
                 if told
-                else "an end that nobody saw, as its fork server is gone"
+                else "an unobserved end, because its fork server has ended"
             )
             return Poll(end=self._end)
 

@@ -12,39 +12,34 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tengen.launch.launcher import Placed
+from tengen.launch.launcher import Placed, TrainingCall
 from tengen.launch.process import Processes, close_all
 from tengen.launch.reports.journal import RunJournal
 from tengen.launch.taking import Waiting
 from tengen.launch.workers import EVAL, Worker
-from tengen.roles import RunConfig, Schedule, StopListener
+from tengen.roles.config.run_config import Schedule
 
 __all__ = ["meet_target"]
 
 
 def meet_target(
-    processes: Processes,
-    places: Sequence[Placed],
-    config: RunConfig,
-    journal: RunJournal,
-    stop: StopListener,
+    processes: Processes, places: Sequence[Placed], call: TrainingCall
 ) -> None:
     """Plays the run's models against its target in order. Blocks.
 
     Processes of ``tengen eval`` on hosts that share the run directory may play some of
-    the games.
+    the games. A later call resumes a stopped match.
 
     Args:
         processes: Starts the processes.
         places: The placements of the processes.
-        config: The run's config, with a target that this call has checked.
-        journal: Receives a report for each part of the match.
-        stop: Stops the match; a later call resumes it.
+        call: The call. Its config has a target that this call has checked.
 
     Raises:
         UsageError: The target is missing, or differs from that of earlier games.
         RunError: A model is damaged, the target fails, or the cluster has no space.
     """
+    config, journal = call.config, call.journal
     handles = [processes.start_at(one) for one in places]
     workers = [one.worker for one in places]
     waiting = Waiting(Schedule(acting=EVAL, learning=()), config.launch)
@@ -78,7 +73,7 @@ def meet_target(
         finally:
             end()
 
-    stop.tell(end)
+    call.stop.tell(end)
     try:
         with ThreadPoolExecutor(len(places), thread_name_prefix=EVAL) as pool:
             served = [pool.submit(serve, number) for number in range(len(places))]

@@ -171,7 +171,7 @@ def decode(data: bytes) -> Message:
         message: Message = kind(**found)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise RunError(
-            f"message ({data[:80]!r}) must be one of a runner or of a role process; "
-            f"install the same tengen on all hosts"
+            f"message ({data[:80]!r}) is not known; install the same tengen version on "
+            "all hosts"
         ) from None
     return message

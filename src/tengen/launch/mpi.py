@@ -14,7 +14,7 @@ training uses the cores and GPUs of acting processes and learners.
 MPI is used only at the start, when each rank sends its resources to the first rank and
 receives a ticket with which it joins. All later messages use the hosts' network.
 
-Source: MPI 3.1, section 5.12 (nonblocking collective operations); Open MPI 4,
+Source: MPI 3.1, section 3.7 (nonblocking communication); Open MPI 4,
 ``mpirun(1)``, "Process Termination / Signal Handling".
 """
 
@@ -33,7 +33,7 @@ import socket
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -44,6 +44,7 @@ from tengen.launch.launcher import (
     Handle,
     Launcher,
     Placed,
+    TrainingCall,
     match_places,
 )
 from tengen.launch.local import LocalLauncher
@@ -59,22 +60,15 @@ from tengen.launch.ranks.table import (
 )
 from tengen.launch.wire import Hub, join
 from tengen.launch.workers import Worker
-from tengen.observe import HostsLog, Place
-from tengen.roles import (
-    RunConfig,
-    StopListener,
-    writer_directory,
-)
-from tengen.run import RunDirectory, available_cores, lock_holder
+from tengen.observe import HostsLog
+from tengen.roles import RunConfig
+from tengen.roles.doors import check_doors
+from tengen.run import available_cores
 
-__all__ = ["MpiLauncher"]
+__all__ = ["MpiLauncher", "hand_out", "introduce", "meet"]
 
 # Environment variables with the rank, set by Open MPI, Slurm's srun, and MPICH.
 _STARTED = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
-_LEFT_S = 600.0
-"""Time limit in seconds for processes of an earlier call to exit. They need only
-seconds of CPU time, which may take minutes on a busy host."""
-_LOOK_S = 0.05
 _HELLO_S = 600.0
 """Time limit in seconds for the start of all ranks, long enough for slow hosts. If a
 rank dies, ``mpirun`` ends the call earlier."""
@@ -82,7 +76,7 @@ _SAY_S = 10.0
 """Interval of the message that the runner is waiting for ranks, in seconds."""
 _POLL_S = 0.025
 _MOST_BYTES = 1 << 14
-"""The size in bytes to which messages between ranks are padded."""
+"""The maximum size of an MPI message between ranks, in bytes."""
 
 _met: tuple[Runner, Hub] | None = None
 
@@ -96,6 +90,7 @@ class MpiLauncher(Launcher):
     """
 
     package = "mpi4py"
+    waits_for_lock = True
     logs = " and what mpirun prints"
 
     def __init__(self, runner: Runner, table: Sequence[Placed]) -> None:
@@ -120,18 +115,18 @@ class MpiLauncher(Launcher):
             return
         if not any(name in os.environ for name in _STARTED):
             raise UsageError(
-                "launch (mpi) must be started by mpirun; mpirun -n 4 tengen train TASK "
-                "--launch mpi"
+                "launch (mpi) must be started with mpirun; use mpirun -n 4 tengen "
+                "train TASK --launch mpi"
             )
         mpi = _load_mpi()
         rank = int(mpi.COMM_WORLD.Get_rank())
         if rank > 0:
             _hold(mpi, _describe(rank, threads))
         atexit.register(_abort, mpi)
-        ranks = _gathered(mpi, _describe(0, threads))
+        ranks = meet(mpi.COMM_WORLD, _describe(0, threads))
         hub = Hub.on_network(_addresses(ranks))
         tickets = {one.rank: hub.ticket() for one in ranks[1:]}
-        _scatter(mpi, [{}, *(ticket.environment for ticket in tickets.values())])
+        hand_out(mpi.COMM_WORLD, {k: one.environment for k, one in tickets.items()})
         runner = Runner(ranks, tickets)
         atexit.unregister(_abort)
         atexit.register(_leave, mpi, runner, hub)
@@ -153,30 +148,26 @@ class MpiLauncher(Launcher):
         return config
 
     @classmethod
-    def has_learner_here(cls, config: RunConfig) -> bool:
-        """See ``Launcher.has_learner_here``."""
+    def check_doors(cls, config: RunConfig) -> None:
+        """See ``Launcher.check_doors``."""
         ranks = _joined()[0].ranks
         table = place(config, ranks)
         (learner,) = (one for one in table if "learn" in one.worker.roles)
-        return learner.host == ranks[0].host
+        if learner.host == ranks[0].host:
+            check_doors(config)
 
     @classmethod
     @contextlib.contextmanager
-    def open(
-        cls,
-        config: RunConfig,
-        run: RunDirectory,
-        stop: StopListener,
-        say: Callable[[str], None],
-    ) -> Iterator[tuple[Launcher, Hub]]:
+    def open(cls, call: TrainingCall) -> Iterator[tuple[Launcher, Hub]]:
         """See ``Launcher.open``."""
         runner, hub = _joined()
-        table = place(config, runner.ranks)
+        run = call.run
+        table = place(call.config, runner.ranks)
         runner.know(table)
-        call = uuid.uuid4().hex
-        had_earlier = bool(run.incarnations("hosts"))
+        identity = uuid.uuid4().hex
         process = run.lock_holder("train") or ""
-        log = HostsLog(run, call, process, [_place(one) for one in table])
+        rows = [one.worker.row(f"rank {one.rank}", one.host) for one in table]
+        log = HostsLog(run, identity, process, rows)
 
         def tell(loss: str) -> None:
             with contextlib.suppress(RunError):  # the disk may be full
@@ -186,12 +177,9 @@ class MpiLauncher(Launcher):
 
         runner.watch(tell)
         try:
-            runner.look(run, call)
+            runner.look(run, identity)
             for line in _lines(runner.ranks, table):
                 print(line, flush=True)
-            if had_earlier:
-                say("waiting for processes of an earlier call")
-                _await_earlier(run, table, stop)
             yield cls(runner, table), hub
             if runner.losses:
                 raise RunError(runner.losses[0])
@@ -209,8 +197,8 @@ class MpiLauncher(Launcher):
         found = self._table.get((worker.roles, worker.index))
         if found is None:
             raise UsageError(
-                f"launch (mpi) has no rank for {worker.roles[0]}-{worker.index}; end "
-                f"this call and start mpirun with more ranks"
+                f"launch (mpi) has no rank for {worker.roles[0]}-{worker.index}; stop "
+                "this call, and start mpirun with more ranks"
             )
         return found
 
@@ -276,19 +264,89 @@ def _load_mpi() -> Any:
         mpi = importlib.import_module("mpi4py.MPI")
     except (ImportError, RuntimeError) as error:
         raise UsageError(
-            f"launch (mpi) needs the library of MPI, which cannot be loaded, {error}; "
-            f"install Open MPI (apt-get install openmpi-bin)"
+            f"launch (mpi) needs the MPI library, which cannot be loaded, {error}; "
+            "install Open MPI (apt-get install openmpi-bin)"
         ) from None
     if not mpi.Is_initialized():
         mpi.Init_thread(mpi.THREAD_FUNNELED)
     return mpi
 
 
-def _packed(message: Mapping[str, Any]) -> bytes:
-    """Returns a message as ``_MOST_BYTES`` of JSON.
+def meet(
+    comm: Any, info: RankInfo, *, hello_s: float = _HELLO_S, say_s: float = _SAY_S
+) -> list[RankInfo]:
+    """Receives the descriptions of all other ranks. Called by the first rank. Blocks.
+
+    Meanwhile it prints which ranks are missing.
+
+    Args:
+        comm: The MPI communicator of all ranks.
+        info: The first rank's description.
+        hello_s: Time limit in seconds.
+        say_s: Interval of the printed lines, in seconds.
+
+    Returns:
+        The descriptions of all ranks, in order.
 
     Raises:
-        RunError: The message is longer.
+        RunError: Ranks did not send their descriptions in time; the message names them.
+    """
+    found = {rank: bytearray(_MOST_BYTES) for rank in range(1, comm.Get_size())}
+    requests = {rank: comm.Irecv(data, source=rank) for rank, data in found.items()}
+    begun_s = said_s = time.monotonic()
+    while missing := [rank for rank, one in requests.items() if not one.Test()]:
+        names = ", ".join(map(str, missing))
+        now_s = time.monotonic()
+        if now_s - begun_s >= hello_s:
+            raise RunError(
+                f"ranks ({names}) did not start within {hello_s:g} s; see their "
+                "output, and give mpirun hosts with tengen installed"
+            )
+        if now_s - said_s >= say_s:
+            said_s = now_s
+            print(f"waiting for ranks {names} to start", flush=True)
+        time.sleep(_POLL_S)
+    fields = {field.name for field in dataclasses.fields(RankInfo)}
+    told = [json.loads(data.rstrip(b"\0")) for data in found.values()]
+    # Ignore fields of a rank with another version; check_alike rejects it later.
+    return [
+        info,
+        *(RankInfo(**{key: one[key] for key in fields & one.keys()}) for one in told),
+    ]
+
+
+def hand_out(comm: Any, tickets: Mapping[int, Mapping[str, str]]) -> None:
+    """Sends each rank the environment of its ticket. Called by the first rank. Blocks.
+
+    Args:
+        comm: The MPI communicator of all ranks.
+        tickets: By rank the environment variables of its ticket.
+    """
+    _await(*(comm.Isend(_packed(one), dest=rank) for rank, one in tickets.items()))
+
+
+def introduce(comm: Any, info: RankInfo) -> dict[str, str]:
+    """Sends this rank's description to the first rank; returns its ticket. Blocks.
+
+    If the first rank dies, ``mpirun`` kills this process.
+    """
+    answer = bytearray(_MOST_BYTES)
+    _await(comm.Isend(_packed(vars(info)), dest=0), comm.Irecv(answer, source=0))
+    ticket: dict[str, str] = json.loads(answer.rstrip(b"\0"))
+    return ticket
+
+
+def _await(*requests: Any) -> None:
+    """Polls MPI requests until they complete. MPI's own wait would keep a core busy."""
+    while not all(request.Test() for request in requests):
+        time.sleep(_POLL_S)
+
+
+def _packed(message: Mapping[str, Any]) -> bytes:
+    """Returns a message as JSON.
+
+    Raises:
+        RunError: It is longer than ``_MOST_BYTES``.
     """
     data = json.dumps(message).encode()
     if len(data) > _MOST_BYTES:
@@ -296,52 +354,7 @@ def _packed(message: Mapping[str, Any]) -> bytes:
             f"message ({len(data)} bytes) must have at most {_MOST_BYTES}; give the "
             "rank fewer GPUs with CUDA_VISIBLE_DEVICES"
         )
-    return data.ljust(_MOST_BYTES)
-
-
-def _gathered(mpi: Any, info: RankInfo) -> list[RankInfo]:
-    """Gathers all ranks' info in the first rank; returns [] in other ranks. Blocks.
-
-    Raises:
-        RunError: A rank does not start.
-    """
-    comm = mpi.COMM_WORLD
-    found = None if info.rank else bytearray(_MOST_BYTES * comm.Get_size())
-    own = _packed(vars(info))
-    _wait(comm.Igather([own, mpi.BYTE], found and [found, mpi.BYTE]), info.rank == 0)
-    names = {field.name for field in dataclasses.fields(RankInfo)}
-    infos = []
-    for begin in range(0, len(found or ()), _MOST_BYTES):
-        told = json.loads(bytes(found or b"")[begin : begin + _MOST_BYTES])
-        # Ignore fields of a rank with another version; check_alike rejects it later.
-        infos.append(RankInfo(**{key: told[key] for key in names & told.keys()}))
-    return infos
-
-
-def _scatter(mpi: Any, messages: Sequence[Mapping[str, str]] = ()) -> dict[str, str]:
-    """Sends one message from the first rank to each rank; returns one's own. Blocks."""
-    sent = b"".join(map(_packed, messages))
-    own = bytearray(_MOST_BYTES)
-    send = [sent, mpi.BYTE] if sent else None
-    _wait(mpi.COMM_WORLD.Iscatter(send, [own, mpi.BYTE]), False)
-    message: dict[str, str] = json.loads(own)
-    return message
-
-
-def _wait(request: Any, says: bool) -> None:
-    """Polls an MPI request until it completes; MPI's wait would keep a core busy."""
-    begun_s = said_s = time.monotonic()
-    while not request.Test():
-        time.sleep(_POLL_S)
-        now_s = time.monotonic()
-        if says and now_s - begun_s >= _HELLO_S:
-            raise RunError(
-                f"ranks (of mpirun) did not all begin within {_HELLO_S:g} s; see what "
-                f"their hosts say, and give mpirun hosts that run tengen"
-            )
-        if says and now_s - said_s >= _SAY_S:
-            said_s = now_s
-            print("waiting for all ranks to begin", flush=True)
+    return data
 
 
 def _hold(mpi: Any, info: RankInfo) -> NoReturn:
@@ -349,13 +362,12 @@ def _hold(mpi: Any, info: RankInfo) -> NoReturn:
     # mpirun sends signals to all ranks, but only the runner acts on them.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    _gathered(mpi, info)
-    ticket = _scatter(mpi)  # if the first rank dies, mpirun kills this process
+    ticket = introduce(mpi.COMM_WORLD, info)
     why = ""
     try:
         stream = join(ticket, Begun(os.getpid(), info.host))
         if not Holder(stream).run():
-            why = "rank (0) is gone; see the host of the runner"
+            why = "rank (0) has ended; see the runner's host"
     except TengenError as error:
         why = str(error)
     if why:
@@ -381,16 +393,6 @@ def _abort(mpi: Any) -> None:
     mpi.COMM_WORLD.Abort(1)
 
 
-def _place(one: Placed) -> Place:
-    return Place(
-        place=f"rank {one.rank}",
-        host=one.host,
-        name=one.worker.name,
-        roles=one.worker.roles,
-        num_threads=one.worker.num_threads,
-    )
-
-
 def _lines(ranks: Sequence[RankInfo], table: Sequence[Placed]) -> list[str]:
     """Returns lines to print, which list the processes of each rank."""
     lines = []
@@ -401,28 +403,10 @@ def _lines(ranks: Sequence[RankInfo], table: Sequence[Placed]) -> list[str]:
             if one.rank == rank.rank
         ]
         lines.append(f"rank {rank.rank} on {rank.host}: {', '.join(held)}")
-    return [*lines, "in brackets the threads of each process, and its GPUs"]
+    return [*lines, "in brackets: the threads and GPUs of each process"]
 
 
 def _gpus(one: Placed) -> str:
     if one.devices is None:
         return ""
     return f", GPU {','.join(one.devices) or 'none'}"
-
-
-def _await_earlier(
-    run: RunDirectory, table: Sequence[Placed], stop: StopListener
-) -> None:
-    """Waits for processes of an earlier call, which may still save their state."""
-    locks = []
-    for one in table:
-        for role in one.worker.roles:
-            names = (role, f"{role}-{one.worker.index}")
-            locks += [run.path / "locks" / name for name in names]
-            if role == "selfplay":
-                folder = writer_directory(run, one.worker.index)
-                locks.append(folder / "lock")
-    for _ in range(round(_LEFT_S / _LOOK_S)):
-        if stop.event.is_set() or not any(map(lock_holder, locks)):
-            return
-        stop.event.wait(_LOOK_S)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 import threading
 import time
@@ -11,13 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 from tengen.errors import RunError, TengenError, UsageError
-from tengen.launch.joined import Child, Silence
-from tengen.launch.launcher import Launcher, Placed, log_name, role_command
+from tengen.launch.joined import Child
+from tengen.launch.launcher import Command, Launcher, Placed, log_name, role_command
 from tengen.launch.messages import (
-    Alive,
     Dying,
     Failed,
-    Message,
     Progress,
     Report,
     Saved,
@@ -27,7 +24,7 @@ from tengen.launch.messages import (
 from tengen.launch.wire import Hub
 from tengen.launch.workers import Worker
 from tengen.remote import MIRROR_ROLES
-from tengen.roles import TOKEN_VARIABLE
+from tengen.roles.doors import TOKEN_VARIABLE
 from tengen.run import RunDirectory, run_token
 
 __all__ = [
@@ -145,11 +142,9 @@ class RoleProcess:
             # Only the role learn has training that a kill would lose.
             self._is_saved = self._is_saved and role != "learn"
             child.send(Turn(role, details))
-            silence = Silence(self.kill)
-            try:
-                message = _last_message(child, on_progress, silence)
-            finally:
-                why = silence.end()
+            while isinstance(message := child.receive(), Progress):
+                on_progress(message.report)
+            # A child sends nothing after ``Report``, ``Failed`` or ``Dying``.
             if isinstance(message, Report):
                 self._finished_s = time.monotonic()
                 self._is_saved = message.is_saved
@@ -162,7 +157,9 @@ class RoleProcess:
             # A process that never joined had no turn, so it has nothing to save.
             self._is_saved = self._is_saved or is_saved or not child.has_joined
             self._ended(child, _FAIL_S)
-            how = message.reason if isinstance(message, Dying) else why or self._how
+            how = child.silence or self._how
+            if isinstance(message, Dying):
+                how = message.reason
             if how.startswith(_EXITED) and not child.has_joined:
                 how = f"no connection to its runner, {how}"
             if not self._is_stopping.is_set():
@@ -221,8 +218,8 @@ class RoleProcess:
         if not self._is_saved:
             self._is_saved = True  # raise the error only once
             raise RunError(
-                f"role (learn) ended before it had saved, with {self._how}; what it "
-                f"learned since its last checkpoint is lost, see {self._logs}"
+                f"role (learn) ended with {self._how} before it had saved; the "
+                f"learning since its last checkpoint is lost, see {self._logs}"
             )
 
     def _last_words(self, child: Child) -> Failed | None:
@@ -259,7 +256,7 @@ class RoleProcess:
         if self._deaths >= _MAX_DEATHS:
             # A failing role sends an error, so other code caused an exit without one.
             whose = (
-                ", by code of its task or of a library"
+                ", in code of its task or of a library"
                 if how.startswith(_EXITED)
                 else ""
             )
@@ -310,19 +307,26 @@ class Processes:
         """Returns a new supervised process with the given placement."""
         launcher, worker = self._launcher, placed.worker
         connect = launcher.connect if worker.roles[0] in MIRROR_ROLES else None
-        command = role_command(
-            self._run, worker, self._task, at_once=self._at_once, connect=connect
-        )
-        environment = dict(command.environment)
-        if connect is not None:
-            environment[TOKEN_VARIABLE] = run_token(self._run)
+        waits_for_lock = launcher.waits_for_lock
 
         def start() -> Child:
+            nonlocal waits_for_lock
             ticket = self._hub.ticket()
-            known = dataclasses.replace(
-                command, environment=environment | ticket.environment
+            environment = dict(ticket.environment)
+            if connect is not None:
+                environment[TOKEN_VARIABLE] = run_token(self._run)
+            words = role_command(
+                self._run,
+                worker,
+                self._task,
+                at_once=self._at_once,
+                waits_for_lock=waits_for_lock,
+                connect=connect,
             )
-            handle = launcher.start(known, placed)
+            handle = launcher.start(
+                Command(words=words, environment=environment), placed
+            )
+            waits_for_lock = True  # in the next start, after a death
             return Child(ticket, handle, lambda begun: launcher.begun(worker, begun))
 
         logs = f"{self._run.logs / log_name(worker.roles, worker.index)}{launcher.logs}"
@@ -344,21 +348,6 @@ def close_all(handles: Iterable[RoleProcess]) -> None:
             errors.append(error)
     if errors and not is_failing:
         raise errors[0]
-
-
-def _last_message(
-    child: Child, on_progress: OnProgress, silence: Silence
-) -> Message | None:
-    """Returns the message that ends a turn, or None if the process ended before."""
-    while (message := child.receive()) is not None:
-        if isinstance(message, Alive):
-            silence.heard(message.within_s, message.otherwise)
-        elif isinstance(message, Progress):
-            on_progress(message.report)
-        else:
-            # A child sends nothing after ``Report``, ``Failed`` or ``Dying``.
-            return message
-    return None
 
 
 def _raise(message: Failed) -> NoReturn:

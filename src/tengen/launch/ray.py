@@ -23,7 +23,7 @@ import dataclasses
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import ray
@@ -53,14 +53,16 @@ from tengen.launch.launcher import (
     Launcher,
     Placed,
     Poll,
+    TrainingCall,
     match_places,
 )
 from tengen.launch.local import LocalLauncher, ended_by
 from tengen.launch.messages import Begun
 from tengen.launch.wire import Hub
 from tengen.launch.workers import EVAL, Worker
-from tengen.observe import HostsLog, Place
-from tengen.roles import RunConfig, StopListener, connect_to
+from tengen.observe import HostsLog
+from tengen.roles import RunConfig
+from tengen.roles.doors import connect_to
 from tengen.run import RunDirectory, run_identity
 
 __all__ = ["RayLauncher"]
@@ -84,6 +86,7 @@ class RayLauncher(Launcher):
     """
 
     package = "ray"
+    waits_for_lock = True
     logs = " and Ray's logs"
 
     def __init__(
@@ -103,16 +106,16 @@ class RayLauncher(Launcher):
         self.connect = connect_to(config.launch) if lacking else None
         if lacking and self.connect is None:
             raise UsageError(
-                f"run ({run.path}) is not on host {lacking[0]}; put it on a filesystem "
-                f"that all hosts have, or set launch.listen=HOST:PORT"
+                f"run ({run.path}) is missing on host {lacking[0]}; put it on a "
+                "filesystem that all hosts have, or set launch.listen=HOST:PORT"
             )
         schedule = config.schedule
         hosts = {node.host for node in nodes if node.num_cpus > 0}
         if schedule.serving and len(hosts) > 1 and not config.launch.listen:
             raise UsageError(
-                f"launch.listen (none) must say where actors of {len(hosts)} hosts "
-                f"find inference and the learner; set launch.listen=0.0.0.0:PORT, with "
-                f"launch.certificate_file and launch.key_file"
+                f"launch.listen (none) must be set for actors of {len(hosts)} hosts to "
+                "reach inference and the learner; set launch.listen=0.0.0.0:PORT, with "
+                "launch.certificate_file and launch.key_file"
             )
         self._actor_class = holder_class(ray)
         # If some hosts lack the run directory, assume that only this host has it.
@@ -151,18 +154,12 @@ class RayLauncher(Launcher):
 
     @classmethod
     @contextlib.contextmanager
-    def open(
-        cls,
-        config: RunConfig,
-        run: RunDirectory,
-        stop: StopListener,
-        say: Callable[[str], None],
-    ) -> Iterator[tuple[Launcher, Hub]]:
+    def open(cls, call: TrainingCall) -> Iterator[tuple[Launcher, Hub]]:
         """See ``Launcher.open``."""
-        cls.fit(config, keeps_count=True)
+        cls.fit(call.config, keeps_count=True)
         with contextlib.ExitStack() as ending:
             ending.callback(disconnect)
-            launcher = cls(config, run, nodes_of(ray.nodes()))
+            launcher = cls(call.config, call.run, nodes_of(ray.nodes()))
             ending.callback(launcher.close)
             hub = Hub.on_network([get_node_ip_address()])
             ending.callback(hub.close)
@@ -209,15 +206,8 @@ class RayLauncher(Launcher):
 
     def begun(self, worker: Worker, begun: Begun) -> None:
         """See ``Launcher.begun``."""
-        place = Place(
-            place=begun.place,
-            host=begun.host,
-            name=worker.name,
-            roles=worker.roles,
-            num_threads=worker.num_threads,
-        )
         with self._telling, contextlib.suppress(DiskFullError):
-            self._hosts.moved(place)
+            self._hosts.moved(worker.row(begun.place, begun.host))
 
     def placed(self, worker: Worker) -> Placed:
         """See ``Launcher.placed``."""
@@ -307,7 +297,7 @@ def _probe(nodes: Sequence[Node], marker: str, text: str) -> list[dict[str, str]
     except ray.exceptions.RayError as error:
         raise RunError(
             f"cluster (of {len(nodes)} hosts) does not answer, {first_line(error)}; "
-            f"see ray status"
+            "check it with ray status"
         ) from error
     return found
 
@@ -316,12 +306,12 @@ def _check_versions(found: Sequence[dict[str, str]]) -> None:
     for one in found:
         if one["error"]:
             raise UsageError(
-                f"host ({one['host']}) cannot import tengen by Python "
-                f"{one['python']}: {one['error']}; install it there, or name its "
-                f"folder in PYTHONPATH"
+                f"host ({one['host']}) cannot import tengen with Python "
+                f"{one['python']}: {one['error']}; install it there, or add its folder "
+                "to PYTHONPATH"
             )
         if one["tengen"] != __version__:
             raise UsageError(
                 f"host ({one['host']}) has tengen {one['tengen']} and must have "
-                f"{__version__}, as the host that starts the run; install the same"
+                f"{__version__}, as on the host that starts the run; install that"
             )

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tengen.errors import UsageError, did_you_mean
-from tengen.roles import RUN_LOCK, change_config, read_config, write_config
+from tengen.roles import change_config, read_config, write_config
+from tengen.roles.config.run_file import RUN_LOCK
 from tengen.run import RunDirectory, check_no_mirror
 
 __all__ = ["add_arguments", "scale"]
@@ -47,7 +48,7 @@ def scale(args: argparse.Namespace) -> dict[str, Any]:
         role = _WORDS.get(word, word)
         if role != acting or not acting:
             raise UsageError(
-                f"role ({word}) is not one that acts in this run; "
+                f"role ({word}) is not the acting role of this run; "
                 f"{did_you_mean(word, [acting] if acting else [])}"
             )
         before = config.launch.of(role).count
@@ -55,9 +56,9 @@ def scale(args: argparse.Namespace) -> dict[str, Any]:
         write_config(run, changed)
     is_running = run.lock_holder("train") is not None
     if not args.json:
-        when = "when the run goes on"
+        when = "when the run resumes"
         if is_running:
-            when = "within seconds by local and ray, by others when the run goes on"
+            when = "within seconds with local and ray, otherwise when the run resumes"
         print(f"{run.path}: {before} -> {number} of role {role}, {when}")
     return {
         "run": str(run.path),

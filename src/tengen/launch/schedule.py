@@ -37,21 +37,16 @@ from typing import Any
 
 from tengen.errors import RunError
 from tengen.experience.games.files import experience_files
-from tengen.launch.budget import Budget, Spending
+from tengen.launch.budget import Spending
 from tengen.launch.crew import Crew
+from tengen.launch.launcher import TrainingCall
 from tengen.launch.process import Processes, close_all
-from tengen.launch.reports.journal import RunJournal
 from tengen.launch.taking import TurnTaker
 from tengen.launch.workers import Worker, workers_at_once, workers_in_turns
-from tengen.roles import (
-    RunConfig,
-    StopListener,
-    read_config,
-    read_spent,
-    record_spent,
-    with_games,
-)
-from tengen.run import RunDirectory, remove_services
+from tengen.roles import read_config
+from tengen.roles.inputs import with_games
+from tengen.roles.spent import read_spent, record_spent
+from tengen.run import remove_services
 
 __all__ = ["run_schedule"]
 
@@ -61,26 +56,13 @@ _PLAYING_SHARE = 0.5
 
 
 def run_schedule(
-    processes: Processes,
-    config: RunConfig,
-    run: RunDirectory,
-    budget: Budget,
-    journal: RunJournal,
-    stop: StopListener,
-    *,
-    num_threads: int,
-    takes_turns: bool = False,
+    processes: Processes, call: TrainingCall, *, takes_turns: bool = False
 ) -> None:
-    """Trains a run until the budget is spent or ``stop`` is set. Blocks.
+    """Trains a run until the budget is spent or the call is stopped. Blocks.
 
     Args:
         processes: Starts the processes.
-        config: The run's config, with the task that the user typed.
-        run: The run; the caller holds its ``train`` lock.
-        budget: The call's budget.
-        journal: Receives every report of a role.
-        stop: Makes the roles end their turns and save their state.
-        num_threads: Number of cores to use; ``workers_at_once`` divides them.
+        call: The call. ``workers_at_once`` divides its cores.
         takes_turns: Whether roles take turns, each with all cores; otherwise all roles
             work concurrently.
 
@@ -88,17 +70,19 @@ def run_schedule(
         UsageError: A role rejected its config or files.
         RunError: A role failed or died repeatedly.
     """
+    config, run = call.config, call.run
     if takes_turns:
         # Killed processes of a concurrent call may have left experience in shared
         # memory, which must not be mixed with newer experience.
         remove_services(run)
     workers_of = workers_in_turns if takes_turns else workers_at_once
     # Read the files first, so that a damaged file raises before a process starts.
-    spending = Spending(budget, read_spent(run), num_threads, run.models.latest)
-    journal.begin(spending)
-    crew = Crew(processes, config, run, workers_of(config, num_threads))
-    kind = _InTurns if takes_turns else _AtOnce
-    loop = kind(config, run, spending, journal, crew, stop)
+    spending = Spending(
+        call.budget, read_spent(run), call.num_threads, run.models.latest
+    )
+    call.journal.begin(spending)
+    crew = Crew(processes, config, run, workers_of(config, call.num_threads))
+    loop = (_InTurns if takes_turns else _AtOnce)(call, spending, crew)
 
     def end() -> None:
         if isinstance(loop, _AtOnce):
@@ -107,7 +91,7 @@ def run_schedule(
             handle.stop()
         crew.kill_soon(crew.workers)
 
-    stop.tell(end)
+    call.stop.tell(end)
     try:
         loop.run()
     finally:
@@ -126,8 +110,8 @@ def run_schedule(
 class _AtOnce(TurnTaker):
     """The schedule of roles that work concurrently, with one thread per process."""
 
-    def __init__(self, *parts: Any) -> None:
-        super().__init__(*parts, at_once=True)
+    def __init__(self, call: TrainingCall, spending: Spending, crew: Crew) -> None:
+        super().__init__(call, spending, crew, at_once=True)
         self._is_over = threading.Event()
         # Set when the leading learner has finished; until then, followers take turns.
         self._is_learned = threading.Event()
@@ -274,8 +258,8 @@ class _AtOnce(TurnTaker):
 class _InTurns(TurnTaker):
     """The schedule of roles that take turns. Not thread-safe."""
 
-    def __init__(self, *parts: Any) -> None:
-        super().__init__(*parts, at_once=False)
+    def __init__(self, call: TrainingCall, spending: Spending, crew: Crew) -> None:
+        super().__init__(call, spending, crew, at_once=False)
         self._learning_s = 0.0
         self._playing_s = 0.0
         self._has_begun = False

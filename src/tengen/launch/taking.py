@@ -14,23 +14,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tengen.errors import RunError
+from tengen.experience import TRAIN_WRITER, sealed_generation, writer_directory
 from tengen.launch.budget import Spending
 from tengen.launch.crew import Crew
-from tengen.launch.reports.journal import RunJournal
-from tengen.launch.reports.processes import Actors, Players
+from tengen.launch.launcher import TrainingCall
+from tengen.launch.reports.processes import Acting
 from tengen.launch.workers import Worker
 from tengen.observe.roles import Spans
-from tengen.roles import (
-    TRAIN_WRITER,
-    LaunchConfig,
-    RunConfig,
-    Schedule,
-    StopListener,
-    record_generation,
-    sealed_generation,
-    writer_directory,
-)
-from tengen.run import RunDirectory
+from tengen.roles.config.launch import LaunchConfig
+from tengen.roles.config.run_config import Schedule
+from tengen.roles.config.run_file import record_generation
 
 __all__ = ["TurnTaker", "Waiting"]
 
@@ -43,34 +36,22 @@ class TurnTaker:
     Each schedule is a subclass that decides when a role takes a turn. Thread-safe.
 
     Args:
-        config: The run's config.
-        run: The run.
+        call: The call. Its journal receives reports, but not the most frequent ones.
         spending: The call's budget and the spent part of it.
-        journal: Receives the reports, except those that are too frequent.
         crew: The processes.
-        stop: Makes the roles end their turns.
         at_once: Whether roles work concurrently.
     """
 
     def __init__(
-        self,
-        config: RunConfig,
-        run: RunDirectory,
-        spending: Spending,
-        journal: RunJournal,
-        crew: Crew,
-        stop: StopListener,
-        *,
-        at_once: bool,
+        self, call: TrainingCall, spending: Spending, crew: Crew, *, at_once: bool
     ) -> None:
-        schedule = config.schedule
-        self._config = config
-        self._schedule = schedule
-        self._run = run
+        self._config = config = call.config
+        self._schedule = schedule = config.schedule
+        self._run = call.run
+        self._journal = call.journal
+        self._stop = call.stop
         self._spending = spending
-        self._journal = journal
         self._crew = crew
-        self._stop = stop
         self._at_once = at_once
         # Guards ``spending`` and all attributes below. Not held during a turn.
         self._lock = threading.RLock()
@@ -85,7 +66,7 @@ class TurnTaker:
         self._rated_s = 0.0
         num_acting = sum(schedule.acting in one.roles for one in crew.workers)
         serves = at_once and bool(schedule.serving)
-        self._acting = Actors() if serves else Players(num_acting)
+        self._acting = Acting(num_acting, are_actors=serves)
         # Minimum interval of logged reports, as actors send dozens of them per second.
         self._least_s = _TELL_S if serves else 0.0
         self._told_s: dict[str, float] = {}
@@ -135,6 +116,7 @@ class TurnTaker:
 
         def on_death(role: str, how: str) -> None:
             with self._lock:
+                self._acting.lost(worker.name)
                 self._journal.death("learn" if worker.is_follower else role, how)
 
         report = None
@@ -355,9 +337,9 @@ class Waiting:
             spans.append(min(acting))
         if max(spans, default=0.0) >= 60 * self._most_minutes:
             raise RunError(
-                f"role ({_names(needed)}) has had no room in the cluster for "
+                f"role ({_names(needed)}) has waited for cluster resources for "
                 f"{self._most_minutes:g} minutes; see ray status, free some, add hosts "
-                "or raise launch.wait_minutes, then run the same command to go on"
+                "or raise launch.wait_minutes, then run the same command again"
             )
 
     def check_end(self, workers: Sequence[Worker]) -> None:
@@ -374,8 +356,8 @@ class Waiting:
             had_room = any(one.name in self._had_room for one in needed)
             raise RunError(
                 f"role ({_names(needed)}) {'had no' if had_room else 'never had'} room "
-                "in the cluster when the budget was spent; see ray status, ask for "
-                "less or add hosts, then run the same command to go on"
+                "in the cluster when the budget was spent; see ray status, request "
+                "less or add hosts, then run the same command again to resume"
             )
 
     def _needed_of(self, workers: Sequence[Worker]) -> list[Worker]:

@@ -24,7 +24,7 @@ from collections.abc import MutableMapping, Sequence
 
 from tengen.errors import RunError, UsageError
 from tengen.launch.messages import MOST_BYTES, Begun, Message, decode, encode
-from tengen.run import RunDirectory, service_folder
+from tengen.run import RunDirectory, service_folder, service_folders
 from tengen.transport import (
     Client,
     Dialect,
@@ -35,6 +35,7 @@ from tengen.transport import (
     OwnedSocket,
     Server,
     Service,
+    remove_abandoned,
 )
 from tengen.transport import Message as Question
 
@@ -43,8 +44,9 @@ __all__ = ["TICKET_VARIABLE", "Hub", "Stream", "Ticket", "join"]
 TICKET_VARIABLE = "TENGEN_RUNNER_TICKET"
 """The environment variable with the ticket that a process needs to join its runner."""
 
+_SERVICE = "runner"
 # Requests are small, because a client may send one before its proof is checked.
-_RUNNER = Dialect("runner", version=1, max_question_bytes=4096)
+_RUNNER = Dialect(_SERVICE, version=1, max_question_bytes=4096)
 _JOIN_S = 60.0
 """Seconds for which a process retries to connect, unless its connection is refused."""
 _ANSWER_S = 10.0
@@ -199,13 +201,17 @@ class Hub:
     def on_this_host(cls, run: RunDirectory) -> Hub:
         """Returns a hub that accepts only this user's processes on this host.
 
+        Also removes the folders that killed runners of other runs left in memory.
+
         Args:
             run: The run; the caller holds its ``train`` lock.
 
         Raises:
             UsageError: The hub's folder belongs to another user.
         """
-        folder = HostFolder("runner", service_folder(run, "runner"))
+        for left in service_folders(_SERVICE):
+            remove_abandoned(left)
+        folder = HostFolder(_SERVICE, service_folder(run, _SERVICE))
         made = cls(folder.listen())
         made._folder = folder
         return made
@@ -235,8 +241,8 @@ class Hub:
             )
         except OSError as error:
             raise RunError(
-                f"address ({where}) of this host cannot be listened on, "
-                f"{error.strerror or error}; see its network"
+                f"address ({where}) of this host cannot be used, "
+                f"{error.strerror or error}; check its network"
             ) from error
         port = bound.getsockname()[1]
         names = [str(NetAddress(host, port)) for host in hosts]
@@ -267,8 +273,8 @@ class Hub:
             told = str(message.get("proof")).encode(errors="surrogatepass")
             if ticket is None or not hmac.compare_digest(told, proof.encode()):
                 raise UsageError(
-                    "ticket (of this process) must be one of the runner's, and unused; "
-                    "processes of a run are started by tengen train"
+                    "ticket (of this process) must be an unused one of the runner; "
+                    "start processes of a run with tengen train"
                 )
             # Duplicate first, so that the ticket stays valid if no descriptor is free.
             joined = connection.dup()
@@ -327,7 +333,7 @@ def _content(text: str) -> tuple[list[str], str, bytes]:
     except (LookupError, TypeError, ValueError, RecursionError):
         raise UsageError(
             f"environment ({TICKET_VARIABLE}, {'damaged' if text else 'not set'}) must "
-            f"have a ticket; processes of a run are started by tengen train"
+            "contain a ticket; start processes of a run with tengen train"
         ) from None
 
 
@@ -341,5 +347,5 @@ def _code(secret: bytes, direction: bytes, number: int, body: bytes) -> bytes:
 
 def _foreign(what: str) -> RunError:
     return RunError(
-        f"line (of a role process's connection) {what}; see who else is on the network"
+        f"line (of a role process's connection) {what}; check who else uses the network"
     )

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tengen.observe import Place
 from tengen.roles import RunConfig
 
 __all__ = [
@@ -41,6 +42,16 @@ class Worker:
     def given_as(self) -> str:
         """The role whose entry in ``launch.roles`` gives this process's resources."""
         return "learn" if self.is_follower else self.roles[0]
+
+    def row(self, place: str, host: str) -> Place:
+        """Returns the process's row in the hosts file, for ``tengen status``."""
+        return Place(
+            place=place,
+            host=host,
+            name=self.name,
+            roles=self.roles,
+            num_threads=self.num_threads,
+        )
 
     @property
     def is_follower(self) -> bool:

@@ -51,7 +51,7 @@ class BatchAhead:
         self._next = self._pool.submit(self._sample)
 
     def settle(self) -> None:
-        """Blocks until the next batch, if it has begun, has been sampled."""
+        """Blocks until no batch is being sampled."""
         if self._next is not None:
             wait([self._next])
 
@@ -74,7 +74,7 @@ class LearnedRows(NamedTuple):
 def rows_to_learn(
     batch: Batch, update: Update, group: Group, num_steps: int
 ) -> LearnedRows:
-    """Returns the rows of a batch within the update's ``max_lag``, with weights.
+    """Returns a batch's rows within ``max_lag``, with importance weights if requested.
 
     Args:
         batch: This learner's part of the batch.
@@ -118,7 +118,7 @@ def rows_to_learn(
 
 def placed(column: NDArray[np.generic], device: torch.device) -> Tensor:
     """Returns a column as a tensor on a device; a CPU tensor may share its memory."""
-    # Copy read-only arrays, such as views of shared memory, as torch warns about them.
+    # Copy read-only arrays, such as views of shared memory: torch warns about them.
     tensor = torch.from_numpy(column if column.flags.writeable else column.copy())
     if device.type != "cuda":
         return tensor.to(device)

@@ -6,8 +6,8 @@ A checkpoint is a published folder ``RUN/checkpoints/NNNNNN`` with two files:
 - ``state.json``: schema, network, counters, ``extra``, and the hashes of both files.
   ``extra`` is any JSON value from the caller, such as the state of the experience.
 
-Loading never unpickles data. This module does not import torch at load time, because
-launchers and other roles read ``state.json``.
+Loading never unpickles data. Importing this module does not import torch, because
+launchers and other roles read only ``state.json``.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def read_checkpoint_json(folder: Path) -> dict[str, Any]:
     if content["schema"] < _OLDEST_SCHEMA:
         raise UsageError(
             f"schema ({content['schema']}) of {path} must be {_OLDEST_SCHEMA} to "
-            f"{_SCHEMA}, what this tengen reads; use the tengen that made it"
+            f"{_SCHEMA} for this version; use the tengen that made it"
         )
     if content.pop(_JSON_HASH, None) != _hash(content):
         raise damaged_checkpoint(path)
@@ -173,8 +173,8 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
     for name, value in _identity(learner).items():
         if saved[name] != value:
             raise UsageError(
-                f"{name} ({json.dumps(value)}) must be that of {path}, "
-                f"{json.dumps(saved[name])}; start a new run for another one"
+                f"{name} ({json.dumps(value)}) must be {json.dumps(saved[name])}, as "
+                f"in {path}; start a new run for another value"
             )
     try:
         # Clone the tensors, which map the file, because the optimizer updates them.

@@ -27,8 +27,7 @@ class _ScheduleConfig:
 
     weight_decay: float = bounded(1e-4, 0, hint="use 0 for none")
     """Weight decay, at least 0; biases and the shifts of norms are never decayed. With
-    ``sgd``, half of this number times the sum of squared weights is added to the
-    loss."""
+    ``sgd``, half the decay times the sum of squared weights is added to the loss."""
     decays_scales: bool = False
     """Whether the scales of norms are decayed too."""
     num_warmup_steps: int = bounded(50, 0, hint="use 0 for none")
@@ -38,7 +37,7 @@ class _ScheduleConfig:
     """Last fraction of the run's budget, in [0, 1], during which the learning rate
     decreases linearly to 0; at most half of the budget of one call."""
     rates: tuple[float, ...] = bounded(
-        (), 0, above=True, rule="must be positive; leave it out for one rate"
+        (), 0, above=True, rule="must be positive; leave it out for a constant rate"
     )
     """Piecewise constant learning rates, one more number than ``boundaries``. They
     replace ``learning_rate``, ``num_warmup_steps`` and ``cooldown``. Empty: use these
@@ -58,18 +57,14 @@ class _ScheduleConfig:
     noise and increases their lag."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_fields(self)
         count = len(self.boundaries) + 1 if self.rates or self.boundaries else 0
         check(
             len(self.rates) == count,
             "rates",
             list(self.rates),
-            f"must be {count} numbers, one more than boundaries; give one a part",
+            f"must be {count} numbers, one more than boundaries; give one per part",
         )
         is_rising = all(a < b for a, b in itertools.pairwise(self.boundaries))
         check(is_rising, "boundaries", list(self.boundaries), "must rise; sort them")
@@ -80,7 +75,7 @@ class _ScheduleConfig:
                     value == other.default,
                     other.name,
                     value,
-                    "is not read where there are rates; leave it out",
+                    "has no effect with rates; leave it out",
                 )
 
 
@@ -154,28 +149,24 @@ class LearnerConfig:
     Empty for random weights."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_fields(self)
         check(
             self.epoch_samples >= self.batch_size,
             "epoch_samples",
             self.epoch_samples,
-            f"must be at least {self.batch_size}, the batch_size; raise it",
+            f"must be at least batch_size ({self.batch_size}); raise it",
         )
         check(
             1 <= self.num_shards <= self.batch_size,
             "num_shards",
             self.num_shards,
-            f"must be in [1, {self.batch_size}], the batch_size; lower it",
+            f"must be 1 to batch_size ({self.batch_size}); lower it",
         )
         check_device_words("device", self.device)
         check(
             "," not in self.device,
             "device",
             self.device,
-            "must be one device; a learner uses one",
+            "must be a single device; remove the others",
         )

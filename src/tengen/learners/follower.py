@@ -30,7 +30,7 @@ _END_S = 1.0
 
 
 class Follower:
-    """Follows one leader until either of them ends. Used by one thread.
+    """Follows one leader until the leader or this follower ends. Used by one thread.
 
     While the follower trains on one batch, it samples its part of the next batch.
 
@@ -44,11 +44,11 @@ class Follower:
         progress: Called with counters after each step.
 
     Attributes:
-        num_steps: Steps that this follower has made.
-        num_lost: Groups that were lost.
-        size: Learners in its group, 1 while it has none.
-        leave_s: Seconds in which the leader must have let a follower go that wants to
-            leave.
+        num_steps: Number of learner steps in which this follower took part.
+        num_lost: Number of groups that failed while this follower was in them.
+        size: Number of learners in the current group; 1 without a group.
+        leave_s: Maximum seconds that ``close`` waits for the leader to release this
+            follower.
     """
 
     leave_s = 10.0
@@ -228,19 +228,19 @@ class Follower:
             self._progress({"num_steps": self.num_steps, **metrics})
 
     def _why_over(self) -> str:
-        """Returns why this follower must leave the group; empty if it need not."""
+        """Returns why this follower must leave the group; empty if it may stay."""
         if self._lost_number >= self._number:
-            return "the leader has given the group up"
+            return "the leader has disbanded the group"
         # The leader may end after "bye", because it has completed the current step.
         if self._is_ended.is_set() and not self._is_parted:
-            return "the leader is gone"
+            return "the leader has ended"
         if self._grace.is_over:
-            return "this learner is to stop"
+            return "this learner must stop"
         return ""
 
     def _prepare(self, message: dict[str, Any]) -> None:
-        """Opens the experience and creates the stage's learner, as ``message`` says."""
-        # Runs on the sampling thread, so after the sampling in progress.
+        """Opens the experience and creates the learner that ``message`` describes."""
+        # Run on the sampling thread, to wait for sampling in progress.
         self._sampler.submit(self._part.catch_up, message["shared"]).result()
         if message["stage"] != self._stage:
             if self._learner is not None:

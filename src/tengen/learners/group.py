@@ -140,4 +140,4 @@ class Alone:
 
 
 ALONE = Alone()
-"""The group of each learner that has not joined a group of several learners."""
+"""The group of a learner that has not joined other learners."""

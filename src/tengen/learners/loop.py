@@ -39,7 +39,7 @@ __all__ = ["Learner", "LearnerState", "Team"]
 
 
 class Team(Protocol):
-    """The interface through which a leader's loop directs its followers."""
+    """The followers of a leader, as the leader's loop uses them."""
 
     @property
     def is_due(self) -> bool:
@@ -193,8 +193,8 @@ class Learner:
             start_s = time.perf_counter()
             batch = self._ahead.take()
             is_stopping = stop is not None and stop.is_set()
-            # Do not sample in advance if the team is about to change, because it must
-            # not change while a batch is being sampled.
+            # Do not sample in advance if the team is about to change, because a change
+            # must not happen while a batch is being sampled.
             is_due = self._team is not None and self._team.is_due
             if left > 1 and not is_stopping and not is_due:
                 self._ahead.begin()
@@ -208,7 +208,7 @@ class Learner:
                 if stop is not None and stop.is_set():
                     return
                 continue
-            # Wait, so that the next batch is always sampled with the old priorities.
+            # Wait, so that the next batch is always sampled before priorities change.
             self._ahead.settle()
             batch.ack(priorities)
             metrics["sample_wait_s"] = sampled_s - start_s
@@ -266,8 +266,8 @@ class Learner:
             if found != each[0]:
                 raise RunError(
                     f"weights (of learner {rank}, checksum {int(found):08x}) must be "
-                    f"those of learner 0, {int(each[0]):08x}; resume, and report it: "
-                    f"a step was not the same everywhere"
+                    f"those of learner 0, {int(each[0]):08x}; resume, and report this "
+                    "bug: the learners computed different steps"
                 )
 
     def validate(self, columns: Mapping[str, NDArray[np.generic]]) -> dict[str, float]:
@@ -336,8 +336,8 @@ class Learner:
     def _check_idle(self) -> None:
         if self._ahead.is_under_way:
             raise RunError(
-                "state (a batch is in flight) must be taken after the last step; "
-                "finish the steps that were asked for"
+                "state (a batch is in flight) must be read after the last step; finish "
+                "the requested steps"
             )
 
     def _sample(self) -> Batch:

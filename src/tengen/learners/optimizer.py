@@ -264,8 +264,8 @@ class _Group:
 def _groups(
     config: OptimizerConfig, net: Net, parameters: Sequence[Tensor]
 ) -> list[_Group]:
-    # Parameters with one axis, biases and norms, have no weight decay, which would only
-    # counteract the norms.
+    # Parameters with one axis (biases, and shifts and scales of norms) are not decayed,
+    # because weight decay would counteract the norms.
     decayed = {id(p) for p in parameters if p.dim() > 1}
     if config.decays_scales:
         decayed |= {id(p) for name, p in net.named_parameters() if _is_scale(name)}

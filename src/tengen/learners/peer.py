@@ -100,7 +100,7 @@ def check_versions(message: Message) -> None:
         if given.get(name) != own:
             raise UsageError(
                 f"{name} ({given.get(name)}) of learner {message['index']} must be "
-                f"{own}, that of learner 0; install the same for all learners"
+                f"{own}, that of learner 0; install the same version for all learners"
             )
 
 
@@ -197,9 +197,9 @@ class Member:
     def why_over(self, number: int) -> str:
         """Returns why group ``number`` has failed for this follower; empty if not."""
         if self.is_gone:
-            return f"learner {self.index} is gone"
+            return f"learner {self.index} has ended"
         if self.failed == number:
-            return f"learner {self.index} says: {self.why}"
+            return f"learner {self.index} reports: {self.why}"
         return ""
 
     def hear(self, message: dict[str, Any]) -> None:
@@ -226,8 +226,8 @@ class Member:
 class Pauses:
     """Exponential backoff after failed attempts to form a group with a learner.
 
-    A pause belongs to a learner's index, because a failed process may return, or
-    another process may replace it.
+    A pause belongs to a learner's index, not to a process, because a failed process may
+    be replaced.
     """
 
     def __init__(self) -> None:
@@ -235,7 +235,7 @@ class Pauses:
         self._ends: dict[int, float] = {}
 
     def put_off(self, index: int) -> float:
-        """Starts a learner's next pause, twice as long as its last; returns seconds."""
+        """Starts a pause, twice as long as the learner's last; returns its seconds."""
         length = self._lengths.get(index, _FIRST_PAUSE_S)
         self._lengths[index] = min(2 * length, _LONGEST_PAUSE_S)
         self._ends[index] = time.monotonic() + length

@@ -145,7 +145,7 @@ class Shards:
     def add_over(
         self, group: Group, parts: list[Part], num_rows: int, num_parts: int
     ) -> dict[str, float]:
-        """Does ``add`` and ``merge_statistics`` over the parts of all learners.
+        """Like ``add`` and ``merge_statistics``, but over the parts of all learners.
 
         Args:
             group: The learners that share the minibatch.

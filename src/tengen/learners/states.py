@@ -123,7 +123,7 @@ def unpacked_state(data: bytes) -> LearnerState:
         tensors = safetensors.torch.load(data[8 + length :])
     except (safetensors.SafetensorError, ValueError, KeyError) as error:
         raise RunError(
-            "state (of the leading learner) is damaged; start this learner again"
+            "state (of the leading learner) is damaged; restart this learner"
         ) from error
     # Clone the tensors, because they are views of ``data``, which they may outlive.
     return LearnerState({n: t.clone() for n, t in tensors.items()}, *counts)

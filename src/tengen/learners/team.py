@@ -31,8 +31,8 @@ __all__ = ["PATIENCE_S", "Team", "gpu_name"]
 
 PATIENCE_S = 330.0
 """Maximum time that learners of a group wait for each other in a step, in seconds. It
-is far longer than the difference between the times of a fast and a slow learner. The
-wait for a process stops when the process ends."""
+is far longer than a straggler's delay. A wait also stops when the other process ends.
+"""
 
 # Seconds between checks of the stop event while waiting for a message.
 _LOOK_S = 0.25
@@ -176,12 +176,12 @@ class Team:
         self._learner.group.close()
         self._is_whole = False
         self._tell_lost(self._grouped)
-        what = "a step was given up"
+        what = "a step was aborted"
         if not self._grace.is_over:
             self.num_lost += 1
-            what = "a learner was lost, and the step with it"
+            what = "a learner was lost, and its step aborted"
         if num_applied:
-            what += f" after {num_applied} minibatches of its batch, which count"
+            what += f" after {num_applied} minibatches of its batch, which are kept"
         self._say(f"{what}: {error}")
 
     def check_same(self) -> None:
@@ -252,7 +252,7 @@ class Team:
             self._pauses.end(one.index)
         self._grouped = asked
         self._is_whole = True
-        self._say(f"{self.size} learners make each step together")
+        self._say(f"{self.size} learners now compute each step together")
         return True
 
     def _meet(self, learner: Learner, asked: Sequence[Member]) -> None:
@@ -263,7 +263,7 @@ class Team:
                 self._meeting = Meeting(self._host)
             except OSError as error:
                 raise UsageError(
-                    f"listen ({self._host}) cannot be used by the learners: "
+                    f"listen ({self._host}) cannot be used for the learners: "
                     f"{os_reason(error)}; set launch.listen to an address of this host"
                 ) from error
         size = 1 + len(asked)
@@ -302,7 +302,7 @@ class Team:
             if why:
                 return why
         if self._grace.is_over:
-            return "this learner is to stop"
+            return "this learner must stop"
         return ""
 
     def _tell_lost(self, members: Sequence[Member]) -> None:
@@ -315,7 +315,7 @@ class Team:
         for one in members:
             seconds = self._pauses.put_off(one.index)
             self._say(
-                f"learner {one.index} did not meet the others, and is asked again in "
+                f"learner {one.index} did not connect to the others, and is retried in "
                 f"{seconds:g} s: {why}"
             )
 
@@ -360,7 +360,8 @@ class Team:
         with self._changed:
             for one in self._members:
                 if one.index == member.index:
-                    # A process with this index was replaced, but its stream is open.
+                    # The process that had this index was replaced before its stream
+                    # was closed.
                     one.is_gone = True
             self._members.append(member)
         member.peer.begin()

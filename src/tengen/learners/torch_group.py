@@ -85,12 +85,12 @@ class TorchGroup:
         rank: See ``Group``.
         size: See ``Group``.
         patience_s: Maximum wait for another learner in a collective, in seconds, above
-            0. Shorter at rendezvous. The wait stops if the learner's process ends.
+            0; at rendezvous at most 20 s. The wait ends if that learner's process ends.
         backend: ``gloo``, or ``nccl`` if each learner has its own GPU.
         device: The device of NCCL's tensors.
         why_over: Returns a reason to stop waiting for other learners, or an empty
-            string. Called several times a second during a wait, because torch does not
-            notice the loss of a host, which closes no connections.
+            string. Called several times a second during a wait, because the loss of a
+            host closes no connections, so that torch does not notice it.
 
     Raises:
         GroupLost: The other learners did not join in time.
@@ -215,7 +215,7 @@ class TorchGroup:
 
     def close(self) -> None:
         """See ``Group.close``."""
-        # Drop the group to close its connections, so that others notice immediately.
+        # Drop the group to close its connections, so that other learners notice it.
         group, self._group = self._group, None
         unfinished, self._unfinished = self._unfinished, None
         if unfinished is not None:

@@ -20,7 +20,7 @@ class LossParts(NamedTuple):
     """The loss of some rows of a batch, with its metrics."""
 
     loss: Tensor
-    """The loss, a mean over the rows, ``[]``."""
+    """The loss, a mean over the rows; a scalar, ``[]``."""
     metrics: dict[str, Tensor]
     """Scalars by name, means over the rows, on the device of the loss."""
     priorities: Tensor | None = None
@@ -42,10 +42,10 @@ class Update:
 
     If several learners share each step, each learner has its own update and calls it
     with its rows of the batch, possibly none. Every update must yield the same number
-    of minibatches. In ``minibatches``, statistics over rows must include all learners'
-    rows, through ``group``. Every learner must generate the random numbers for all
-    rows, because the random generators of all learners must stay equal. ``loss`` need
-    not take several learners into account::
+    of minibatches. ``loss`` needs no knowledge of other learners. In ``minibatches``,
+    statistics over rows must include all learners' rows, through ``group``, and every
+    learner must generate the random numbers for all rows, because the random generators
+    of all learners must stay equal. For example::
 
         place = self.group.place(num_rows)
         noise = torch.randn(place.total, 4)[place.first :][:num_rows]
@@ -90,10 +90,10 @@ class Update:
             net: A copy of the network in training mode, which shares its parameters.
             columns: Columns of the rows by name, tensors of shape ``[rows, ...]``.
         """
-        raise NotImplementedError(f"{type(self).__name__} must have a loss")
+        raise NotImplementedError(f"{type(self).__name__} must define loss()")
 
     def parameters(self) -> list[Tensor]:
-        """Returns the parameters to train in addition to the network's, as of critics.
+        """Returns parameters to train besides the network's, such as those of critics.
 
         The optimizer updates them together with the network's parameters, which come
         first in its order.

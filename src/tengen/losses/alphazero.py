@@ -1,4 +1,4 @@
-"""Policy and value losses of search-guided self-play.
+"""Policy and value losses for learning from self-play with tree search.
 
 Source: Silver et al. 2018, "A general reinforcement learning algorithm that masters
 chess, shogi, and Go through self-play", equation (1).

@@ -1,4 +1,4 @@
-"""Losses of the auxiliary heads of game networks, which are used only in training.
+"""Losses of the auxiliary heads of game networks, which only training uses.
 
 Source: Wu 2019, "Accelerating Self-Play Learning in Go", appendix B; KataGo
 (lightvector/KataGo) for values at several horizons and the lead. Differs from both: the

@@ -64,7 +64,7 @@ def gae_targets(
         is_reset: ``[T, B]`` or ``[T + 1, B]`` bool or uint8, nonzero in reset steps;
             row T is ignored.
         discount: Discount per step, in [0, 1].
-        trace_lambda: Lambda, in [0, 1]; 0 uses one reward, 1 all to the trace's end.
+        trace_lambda: In [0, 1]; 0 uses one reward, 1 all rewards to the trace's end.
         ratio: ``[T, B]`` probability ratios pi(a) / mu(a) of the actions, at least 0;
             pi is the learner's policy and mu the actor's. None: all ratios are 1.
     """

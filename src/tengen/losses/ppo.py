@@ -4,8 +4,8 @@ Source: Schulman et al. 2017, "Proximal Policy Optimization Algorithms", equatio
 The clipped value loss is that of the authors' code (openai/baselines, ppo2). The
 estimate of the KL divergence is k3 of Schulman 2020, "Approximating KL Divergence".
 
-Differs from the paper: advantages may be normalised, and the probability ratio is at
-most e^20 and has no gradient at that limit.
+Differs from the paper: advantages may be normalised, and the probability ratio is
+clipped to e^20, where it has no gradient.
 
 Legend: T time, B batch. All tensors are float32. Rows are independent, except in
 ``normalise`` and ``explained_variance``. ``behaviour`` marks the actor's outputs.
@@ -27,7 +27,7 @@ __all__ = [
     "normalise",
 ]
 
-# Limits the ratio, because an infinite ratio makes even clipped gradients NaN.
+# Maximum log-ratio. An infinite ratio would make even clipped gradients NaN.
 _MAX_LOG_RATIO = 20.0
 
 
@@ -129,7 +129,7 @@ def explained_variance(values: Tensor, returns: Tensor) -> Tensor:
     errors = returns - values
     left = (errors - errors.mean()).square().mean()
     total = (returns - returns.mean()).square().mean()
-    # Without rows ``total`` is NaN, so the comparison is false and the result is 0.
+    # If there are no rows, ``total`` is NaN, the comparison false and the result 0.
     return torch.where(total > 0, 1.0 - left / total, torch.zeros_like(total))
 
 

@@ -7,8 +7,8 @@ Reinforcement Learning", section 2.3 (n-step targets of rescaled values); Dabney
 2018, "Implicit Quantile Networks for Distributional Reinforcement Learning"
 (arXiv:1806.06923), equations 3 and 4 (the quantile loss).
 
-Differs from the papers: a sequence may contain several episodes, and truncated episodes
-bootstrap from their final observation.
+Differs from the papers: a sequence may contain several episodes, and at a truncation
+the target bootstraps from the final observation.
 
 Legend: T time, B batch, A actions, N quantiles, M quantiles of targets. All tensors are
 float32 and time-major.
@@ -51,9 +51,9 @@ def n_step_targets(
                     + discount^n * bootstrap[t + n]
 
     The sum has fewer rewards in three cases. At a terminated row it ends without a
-    bootstrap. At a truncated row, which a reset step follows, it ends with that of the
-    final observation. At the last row it ends with bootstrap[T]. The target of a reset
-    step is 0 and must not be used in a loss.
+    bootstrap. At a truncated row, which a reset step follows, it ends with the
+    bootstrap of the final observation. At the last row it ends with bootstrap[T]. The
+    target of a reset step is 0 and must not be used in a loss.
 
     Args:
         reward: ``[T, B]`` rewards of the actions.

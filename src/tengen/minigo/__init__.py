@@ -2,10 +2,10 @@
 
 Source: MLPerf training v2.1, minigo. The file formats are TensorFlow's: checkpoints of
 version 2, frozen graphs, and record files of self-play examples. They are read without
-TensorFlow. File content is not trusted: lengths are bounded, checksums are verified,
-and a damaged file raises one ``RunError``.
+TensorFlow. The files are not trusted: lengths are bounded, checksums are verified, and
+a damaged file raises ``RunError``.
 
-The package registers its recipes in ``tengen.recipes.registry``, its role ``eval`` in
-``tengen.roles.role`` and its commands in ``tengen.cli``, like any other package. Its
-network is ``tengen.nets.minigo``, and its search is the core's policy ``minigo``.
+The package's recipes are registered in ``tengen.recipes.registry``, its role ``eval``
+in ``tengen.roles.role`` and its commands in ``tengen.cli``. Its network is
+``tengen.nets.minigo``, and its search is the core's search policy ``minigo``.
 """

@@ -1,4 +1,4 @@
-"""Reads the files of a benchmark run and checks that they agree."""
+"""Reads the files of a benchmark run and checks that they are consistent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tengen.run import RunDirectory
 
 __all__ = ["BenchmarkRun", "Settings", "read_benchmark"]
 
-# Tolerance for comparing times, because the files round times to milliseconds.
+# Tolerance for comparing times, which the files round to milliseconds.
 _SAME_S = 1e-3
 
 _KEYS = {
@@ -40,7 +40,7 @@ class Settings:
     """Settings of a run that its MLPerf log reports."""
 
     batch_size: int
-    """Number of rows in the batch of a learner step."""
+    """Rows per batch of a learner step."""
     optimizer: str
     """Kind of the optimizer, such as ``sgd``."""
     rates: tuple[float, ...]
@@ -52,7 +52,7 @@ class Settings:
     min_games: int
     """Minimum number of games in a generation."""
     iterations: int
-    """Number of models to train."""
+    """Number of models that the run trains."""
     target_games: int
     """Number of games that each model plays against the target."""
     seed: int
@@ -63,7 +63,7 @@ class Settings:
             len(self.rates) == len(self.boundaries) + 1,
             _KEYS["rates"],
             list(self.rates),
-            "must have one entry more than learner.optimizer.boundaries; change it",
+            "must have one entry more than learner.optimizer.boundaries; add one",
         )
 
 
@@ -76,17 +76,17 @@ class BenchmarkRun:
     platform: str
     """The machine on which the run began, from ``code.txt``."""
     clock: Clock
-    """Start times of the run's phases."""
+    """The times at which the run's phases began."""
     generations: tuple[TrainedGeneration, ...]
-    """Generations that the learner has trained on, in order."""
+    """The generations on which the learner has trained, in order."""
     evaluated: tuple[TargetRecord, ...]
     """Records of the models that played the target, in order of model number."""
     result: TargetResult | None
-    """Result of the run; None until the evaluation of its models has ended."""
+    """Result of the run; None until all needed matches are played."""
 
     @property
     def passed(self) -> TargetRecord | None:
-        """The first model that reached the required win rate, or None if none has."""
+        """The record of the first model that reached the win rate, or None."""
         if self.result is None:
             return None
         at_least = self.result.win_rate
@@ -109,8 +109,8 @@ def read_benchmark(run: RunDirectory) -> BenchmarkRun:
     clock = files.clock()
     if clock is None:
         what = (
-            "has no eval/target/clock.json, which comes once models meet the target "
-            "(agent.target.opponent) after training,"
+            "has no eval/target/clock.json, which is written when models play the "
+            "target (agent.target.opponent) after training,"
         )
         raise _no_benchmark(run, what)
     found = BenchmarkRun(
@@ -138,13 +138,13 @@ def _settings(run: RunDirectory, config: Mapping[str, Any]) -> Settings:
         return from_dict(Settings, values)
     except UsageError as error:
         what = str(error).rpartition(";")[0]
-        raise _no_benchmark(run, f"has settings of its own, {what}") from None
+        raise _no_benchmark(run, f"has other settings, {what}") from None
 
 
 def _no_benchmark(run: RunDirectory, what: str) -> UsageError:
     return UsageError(
-        f"run ({run.path}) {what} and is no run of the benchmark; "
-        f"make one by tengen train go/19 --recipe mlperf_minigo"
+        f"run ({run.path}) {what} and is not a benchmark run; make one with tengen "
+        "train go/19 --recipe mlperf_minigo"
     )
 
 
@@ -169,11 +169,11 @@ def _check_result(run: RunDirectory, found: BenchmarkRun) -> None:
     told = None if first is None else first.model
     if result.passed != told:
         raise _disagrees(
-            f"result.json ({path}) has model {result.passed} as the first that passed, "
-            f"and the evaluated models model {told}"
+            f"result.json ({path}) names model {result.passed} as the first to pass, "
+            f"and the evaluated models name {told}"
         )
     if result.clock_at is None:
-        what = "began to train before agent.iterations was set, has no clock"
+        what = "started training before agent.iterations was set, has no clock"
         raise _no_benchmark(run, what)
     clock_at = found.clock.clock_at
     if clock_at is None or abs(clock_at - result.clock_at) > _SAME_S:
@@ -192,4 +192,4 @@ def _check_result(run: RunDirectory, found: BenchmarkRun) -> None:
 
 
 def _disagrees(what: str) -> RunError:
-    return RunError(f"{what}; restore the files of one run")
+    return RunError(f"{what}; restore matching files")

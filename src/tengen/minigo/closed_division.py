@@ -78,30 +78,31 @@ FIXED: dict[str, Any] = {
     "learner.optimizer.max_grad_norm": 0.0,
     "learner.optimizer.average_decay": 0.0,
 }
-"""Maps a path in the config to its prescribed value. Other settings are free: batch
-size, learning rates and their boundaries; settings that do not affect results, such as
-devices, threads and launch; and the floating-point precision of learning and self-play,
-which the rules leave to the submitter.
+"""The prescribed values, by path in the config. The submitter may choose all other
+settings: the batch size; the learning rates and their boundaries; the floating-point
+precision of learning and self-play; and settings that do not affect results, such as
+devices, threads and launch.
 
 Source: MLPerf training rules v2.1, section on minigo and table of hyper-parameters;
 ``ml_perf/flags/19``.
 """
 
 _OPPONENT = "agent.target.opponent"
-# If this list is empty, the learning rate warms up and cools down, against the rules.
+# If this list is empty, tengen's own schedule of the learning rate applies (warm-up and
+# cool-down), which the rules do not allow.
 _RATES = "learner.optimizer.rates"
 _GIVEN = {
     "learner.initial_model": "the benchmark's checkpoint",
     "store.imported": "the games of the benchmark's checkpoint",
     _OPPONENT: "the benchmark's target",
 }
-# An int8 model has rounded weights, so it is no longer the benchmark's network. This
-# applies to the run's own models and to the target in its matches.
+# An int8 model has rounded weights and is therefore not the benchmark's network. This
+# concerns the run's models and the target in its matches.
 _PRECISIONS = ("inference.precision", "agent.play.precision")
 
 
 def open_because(config: Mapping[str, Any]) -> list[str]:
-    """Returns why a config is in MLPerf's open division; empty if it is closed.
+    """Returns the reasons why a config is not in MLPerf's closed division.
 
     Does not check that the files named in the config are the published ones.
 
@@ -112,16 +113,16 @@ def open_because(config: Mapping[str, Any]) -> list[str]:
     for path, wanted in FIXED.items():
         value = _lookup(config, path)
         if value != wanted:
-            found.append(f"{path} ({value}) is {wanted} in the closed division")
+            found.append(f"{path} ({value}) must be {wanted} in the closed division")
     for path, what in _GIVEN.items():
         value = _lookup(config, path) or "empty"
         if value == "empty" or (path == _OPPONENT and not _is_network(value)):
-            found.append(f"{path} ({value}) is {what} in the closed division")
+            found.append(f"{path} ({value}) must be {what} in the closed division")
     if not _lookup(config, _RATES):
-        found.append(f"{_RATES} (empty) has a rate in the closed division")
+        found.append(f"{_RATES} (empty) must be set in the closed division")
     for path in _PRECISIONS:
         if _lookup(config, path) == "int8":
-            found.append(f"{path} (int8) is fp32 or bf16 in the closed division")
+            found.append(f"{path} (int8) must be fp32 or bf16 in the closed division")
     return found
 
 

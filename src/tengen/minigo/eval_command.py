@@ -39,7 +39,7 @@ def has_target(where: str) -> bool:
 def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
     """Plays a run's unfinished matches against the target and prints the result.
 
-    Several processes may do so concurrently, on any host with the run directory.
+    Several processes, on any host with the run directory, can share the work.
 
     Args:
         args: ``model``, the run; ``threads``; ``task``, required for a game in Python;
@@ -47,12 +47,12 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
 
     Returns:
         ``run``, the fields of ``RUN/eval/target/result.json`` if there is a result, and
-        ``exit_code``: without a result 1, or 130 if interrupted.
+        ``exit_code``: 0 with a result, 130 after an interrupt, otherwise 1.
 
     Raises:
-        UsageError: The target is missing, differs from the target of earlier matches,
-            or is a program that was not typed; the folder is a mirror or cannot be
-            written; or the run is still stopping.
+        UsageError: The target is missing, differs from that of earlier matches, or is a
+            program that the user did not type; the run directory is a mirror or not
+            writable; or the run is still stopping.
         RunError: A model is damaged, or the target fails.
     """
     num_threads = usable_threads(args.threads)
@@ -70,7 +70,7 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
             run.lock_holder("train") is None,
             "run",
             args.model,
-            "is about to stop; wait until it has",
+            "is stopping; wait until it has stopped",
         )
         run.clear_stop()
     with StopListener(run) as listener, ProgressLine("waiting for models") as line:
@@ -89,7 +89,7 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
                 line.leave(report["told"])
         result = files.result(config.schedule.num_models)
     if result is None:
-        why = matches.waits_for or "not all models are played; the same command goes on"
+        why = matches.waits_for or "not all models have played; run the command again"
         print(f"tengen: {run.path} has no result: {why}", file=sys.stderr)
         code = _INTERRUPTED if listener.reason == "interrupted" else 1
         return {"run": str(run.path), "exit_code": code}
@@ -101,12 +101,12 @@ def evaluate_models(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _beside(result: TargetResult) -> list[str]:
-    """Returns text lines about the smoothed time to pass and the confirming match."""
+    """Returns lines about the smoothed time to pass and about the confirming match."""
     lines = []
     if result.smoothed_after_s is not None:
-        lines.append(f"by all results smoothed {result.smoothed_after_s:,.1f} s")
+        lines.append(f"smoothed over all results: {result.smoothed_after_s:,.1f} s")
     if (further := result.confirmation) is not None:
         lines.append(
-            f"in {further['num_games']} further games it has {further['win_rate']:.3f}"
+            f"win rate in {further['num_games']} more games: {further['win_rate']:.3f}"
         )
     return lines

@@ -1,10 +1,10 @@
-"""Records when the phases of a run begin, because an MLPerf result is a duration.
+"""Records when a run's phases begin, from which its MLPerf result (a duration) follows.
 
-``RUN/eval/calls.json`` records when each call of ``tengen train`` began, whether it
-trained or only wrote the config for standalone roles, and which of its settings
+``RUN/eval/calls.json`` records for each call of ``tengen train`` when it began, whether
+it trained or only wrote the config for standalone roles, and which of its settings
 MLPerf's closed division forbids. ``RUN/eval/began.json`` records when the learner
 began. After training, ``RUN/eval/target/clock.json`` and ``generations.jsonl`` are
-derived from these files and the models, for the run's log.
+derived from these files and the models. The run's log is written from them.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _ADVICE = "restore it from a copy; without it the run has no result"
 
 
 def has_calls(run: RunDirectory) -> bool:
-    """Returns whether the run has recorded calls, even if it no longer has a target."""
+    """Returns whether the run has recorded calls: it has, or once had, a target."""
     return (run.eval / _CALLS).exists()
 
 
 def note_call(
     run: RunDirectory, config: Mapping[str, Any], *, trains: bool = True
 ) -> None:
-    """Records the start of a ``tengen train`` call. The caller holds the run's lock.
+    """Records that a ``tengen train`` call begins. The caller must hold the run's lock.
 
     Args:
         run: The run.
         config: The run's config in this call, as JSON values.
-        trains: Whether the call trains; if not, it only writes the config.
+        trains: Whether the call trains, or only writes the config.
 
     Raises:
         UsageError: The file has a newer schema.
@@ -66,10 +66,10 @@ def note_call(
 
 
 def run_open_because(run: RunDirectory) -> list[str]:
-    """Returns, over all calls, the reasons why the run is in MLPerf's open division.
+    """Returns the reasons, from all calls, why a run is not in the closed division.
 
-    Omits reasons about ``agent.target``. The target is the same for all models, so the
-    config of the last call decides.
+    Omits reasons about ``agent.target``: all models play the target of the last call,
+    so only that call's config matters.
 
     Raises:
         UsageError: A file has a newer schema.
@@ -90,7 +90,7 @@ def run_open_because(run: RunDirectory) -> list[str]:
 
 
 def has_history(run: RunDirectory) -> bool:
-    """Returns whether the published history includes the newest model."""
+    """Returns whether the run's history is published and includes its newest model."""
     number = TargetFiles(run).history_model()
     return number is not None and number == run.models.latest()
 
@@ -115,11 +115,11 @@ def publish_history(run: RunDirectory) -> None:
     first_model_at = metas[0][1].made_at if metas else None
     clock_at = read_began(run)
     # A run that learns from imported games publishes its first model after the clock
-    # has started, so initialisation ends at the earlier of the two times.
+    # has started. Initialisation ends at the earlier of these two times.
     ends = [at for at in (first_model_at, clock_at) if at is not None]
     init_ended_at = min(ends, default=None)
-    # Calls that failed before the first model, for example because a GPU was missing,
-    # left no results, so the run begins with the call that created the first model.
+    # The run begins with the call that created the first model. Earlier calls failed,
+    # for example because a GPU was missing, and left no results.
     before = [at for at in calls if init_ended_at is not None and at <= init_ended_at]
     calls = calls[max(0, len(before) - 1) :]
     clock = {
@@ -156,7 +156,7 @@ def _calls(run: RunDirectory) -> list[dict[str, Any]]:
         return [
             {
                 "at": float(call["at"]),
-                # Earlier versions recorded only training calls, without this key.
+                # Earlier versions recorded only calls that train, and had no such key.
                 "trains": bool(call.get("trains", True)),
                 "open_because": [str(reason) for reason in call["open_because"]],
             }

@@ -1,7 +1,7 @@
 """``tengen data import-minigo``: imports models and examples of MLPerf's minigo.
 
-See docs/howto/train/mlperf_data.md. Examples are in compressed record files, one file
-per game. N is the side of the board.
+See docs/howto/train/mlperf_data.md. Examples are stored in compressed record files, one
+file per game. N is the side length of the board.
 
 Source: MLPerf training v2.1, minigo, ``preprocessing.py`` for the content of examples;
 TensorFlow, ``tensorflow/core/lib/io/record_writer.h`` for the record format and
@@ -57,9 +57,9 @@ _WHAT = "examples"
 _MAX_BYTES = 1 << 26
 _HEADER_BYTES = 12
 _CRC_BYTES = 4
-# The index of the plane that is 1 everywhere if Black is to move.
+# The index of the plane that is all ones if Black is to move.
 _BLACK_PLANE = 8
-# Tolerance for the sum of a float32 probability distribution.
+# Tolerance of the check that a float32 policy sums to 1.
 _TOLERANCE = 1e-3
 
 
@@ -68,11 +68,11 @@ def read_examples(path: Path, side: int, layout: Layout) -> Examples:
 
     Args:
         path: The file.
-        side: N, the expected side of the board.
+        side: N, the board side that the file must have.
         layout: Axis order of the planes; minigo 0.7 and later write ``nchw``.
 
     Raises:
-        RunError: The file is missing, damaged, or has another board.
+        RunError: The file is missing or damaged, or has another board size.
     """
     rows = []
     with reading_file(_WHAT, path):
@@ -88,10 +88,10 @@ def read_examples(path: Path, side: int, layout: Layout) -> Examples:
 
 
 def side_of(path: Path) -> int:
-    """Returns the board side of the first example in a file; 0 if it has no examples.
+    """Returns the board side of a file's first example; 0 if there are no examples.
 
     Raises:
-        RunError: See ``read_examples``.
+        RunError: The file is missing or damaged.
     """
     with reading_file(_WHAT, path):
         data = memoryview(_inflated(read_bounded(path, _MAX_BYTES)))
@@ -100,7 +100,7 @@ def side_of(path: Path) -> int:
             side = int((num_bytes / NUM_FEATURES) ** 0.5 + 0.5)
             is_board = num_bytes == NUM_FEATURES * side * side
             if not is_board or not 2 <= side <= MAX_SIDE:
-                raise ValueError(f"x has {num_bytes} bytes, not 13 a point of a board")
+                raise ValueError(f"x has {num_bytes} bytes, not 13 per board point")
             return side
     return 0
 
@@ -110,11 +110,11 @@ def _inflated(data: bytes) -> bytes:
     try:
         found = machine.decompress(data, _MAX_BYTES)
     except zlib.error as error:
-        raise ValueError(f"it is not compressed by zlib, {error}") from error
+        raise ValueError(f"it is not compressed with zlib, {error}") from error
     if machine.unconsumed_tail:
         raise ValueError(f"it has more than {_MAX_BYTES} bytes")
     if not machine.eof or machine.unused_data:
-        raise ValueError("it is cut off, or goes on behind its end")
+        raise ValueError("it is truncated, or has data after its end")
     return found
 
 
@@ -123,12 +123,12 @@ def _records(data: memoryview) -> Iterator[memoryview]:
     while place < len(data):
         header = data[place : place + _HEADER_BYTES]
         if len(header) < _HEADER_BYTES:
-            raise ValueError("a record of it is cut off")
+            raise ValueError("one of its records is truncated")
         check_crc(header[:8], int.from_bytes(header[8:], "little"), "a length")
         place += _HEADER_BYTES
         length = int.from_bytes(header[:8], "little")
         if length + _CRC_BYTES > len(data) - place:
-            raise ValueError("a record of it is cut off")
+            raise ValueError("one of its records is truncated")
         record = data[place : place + length]
         place += length
         crc = int.from_bytes(data[place : place + _CRC_BYTES], "little")
@@ -159,19 +159,19 @@ def _example(
         planes = planes.reshape(num_cells, NUM_FEATURES).T
     planes = planes.reshape(NUM_FEATURES, side, side)
     if planes.max() > 1:
-        raise ValueError("x has other numbers than 0 and 1")
+        raise ValueError("x has values other than 0 and 1")
     black = int(planes[_BLACK_PLANE, 0, 0])
     if (planes[_BLACK_PLANE] != black).any():
         other = "nchw" if layout == "nhwc" else "nhwc"
         raise OtherKindError(
-            f"whose turn it is differs over the board; give --layout {other}"
+            f"the side to move differs between points; try --layout {other}"
         )
     raw = features["pi"].message(1).raw(1)
     policy = np.frombuffer(raw, "<f4") if len(raw) % 4 == 0 else np.zeros(0, "<f4")
     if policy.size != num_cells + 1:
         raise ValueError(f"pi is not {num_cells + 1} numbers of float32")
     if not policy.min() >= 0 or not abs(float(policy.sum()) - 1.0) < _TOLERANCE:
-        raise ValueError("pi is no distribution")
+        raise ValueError("pi is not a distribution")
     won = features["outcome"].message(2).floats(1)
     if won.size != 1 or won[0] not in (-1.0, 0.0, 1.0):
         raise ValueError("outcome is not one of -1, 0 and 1")
@@ -192,7 +192,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--checkpoint",
         type=Path,
         metavar="PREFIX",
-        help="a TensorFlow checkpoint, its path without .index",
+        help="a TensorFlow checkpoint, as its path without .index",
     )
     source.add_argument(
         "--graph", type=Path, metavar="FILE", help="a frozen TensorFlow graph, .pb"
@@ -201,22 +201,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--examples",
         type=Path,
         metavar="FOLDER",
-        help="examples of self-play: one folder of .tfrecord.zz files for each "
-        "generation, named by six digits",
+        help="examples of self-play: one folder of .tfrecord.zz files per generation, "
+        "named with six digits",
     )
     parser.add_argument(
         "--out",
         type=Path,
         required=True,
         metavar="FOLDER",
-        help="the model's folder, which is made; with --examples the folder for "
+        help="the folder to create for the model; with --examples, the folder for "
         "their files",
     )
     parser.add_argument(
         "--layout",
         choices=("nchw", "nhwc"),
         default="nchw",
-        help="order of the planes' axes in examples; nhwc before minigo 0.7 (nchw)",
+        help="axis order of the planes in examples; nhwc before minigo 0.7 (nchw)",
     )
 
 
@@ -228,8 +228,8 @@ def import_minigo(args: argparse.Namespace) -> dict[str, Any]:
         ``num_steps``; for examples ``generations``, ``num_games`` and ``num_rows``.
 
     Raises:
-        UsageError: The source is missing, or is a damaged or unsupported model; a
-            model's ``--out`` exists; or ``--out`` is below a file or cannot be written.
+        UsageError: The source is missing, or is a damaged or unsupported model;
+            ``--out`` exists, for a model; or ``--out`` is below a file or not writable.
             Nothing is written.
         RunError: An examples file is damaged, unreadable or unsupported, or a write
             fails.
@@ -243,7 +243,7 @@ def import_minigo(args: argparse.Namespace) -> dict[str, Any]:
             os.path.isfile(index),
             "checkpoint",
             args.checkpoint,
-            f"must be a path without .index, and {index} is no file; check the path",
+            f"must be a path without .index, and {index} is not a file; check the path",
         )
         return _import_model(args, lambda: Checkpoint(args.checkpoint))
     is_file = os.path.isfile(args.graph)
@@ -259,7 +259,7 @@ def _check_out(out: Path) -> None:
         os.path.isdir(nearest),
         "out",
         out,
-        f"must be a folder, and {nearest} is none; choose another folder",
+        f"must be in a folder, and {nearest} is not one; choose another folder",
     )
     check_writable(out)
 
@@ -271,7 +271,7 @@ def _import_model(
     try:
         weights = read_weights(opened())
     except RunError as error:
-        # Nothing is written yet, so an unsuitable file is a usage error.
+        # Nothing has been written yet, so report an unsuitable file as a usage error.
         raise UsageError(str(error)) from error
     task = f"go/{weights.side}/nosuicide/planes=minigo"
     meta = ModelMeta(
@@ -323,10 +323,10 @@ def import_examples(
     layout: Layout,
     watch: Callable[[ImportedGeneration], None],
 ) -> list[ImportedGeneration]:
-    """Writes the rows of all generations. Blocks; holds one packed generation.
+    """Imports all generations; returns what was written for each. Blocks.
 
     Games are numbered in the order of their paths, folder by folder. Existing output
-    files are replaced.
+    files are replaced. Memory holds one generation, packed, at a time.
 
     Args:
         source: A folder of folders ``NNNNNN``, each with ``.tfrecord.zz`` files at any
@@ -337,8 +337,8 @@ def import_examples(
 
     Raises:
         UsageError: ``source`` has no examples.
-        RunError: A file is damaged, or a write fails. Output files of earlier
-            generations are complete.
+        RunError: A file is damaged, or a write fails. The output files of the
+            generations before it are complete.
     """
     found = {
         int(folder.name): sorted(folder.rglob(_PATTERN))
@@ -347,8 +347,8 @@ def import_examples(
     generations = {number: paths for number, paths in found.items() if paths}
     if not generations:
         raise UsageError(
-            f"examples ({source}) must be a folder of folders of six digits with "
-            f"{_PATTERN} files; check the path"
+            f"examples ({source}) must be a folder of folders named with six digits "
+            f"that contain {_PATTERN} files; check the path"
         )
     side = next(
         (
@@ -360,7 +360,7 @@ def import_examples(
         0,
     )
     if side == 0:
-        raise UsageError(f"examples ({source}) have not one row; check the path")
+        raise UsageError(f"examples ({source}) have no rows; check the path")
     out.mkdir(parents=True, exist_ok=True)
     done = []
     for number, paths in generations.items():

@@ -32,26 +32,22 @@ __all__ = [
 ]
 
 _PACKAGE = "mlperf_logging"
-# The folder that contains tengen. Log lines name source files relative to this folder.
+# The folder that contains tengen, to which source paths in log lines are relative.
 _ROOT = Path(__file__).parents[2]
 
 
 def check_package() -> None:
-    """Checks that MLPerf's package can be imported, without importing it.
-
-    Raises:
-        UsageError: The package is not installed.
-    """
+    """Raises UsageError if ``mlperf_logging`` is not installed. Does not import it."""
     is_there = bool(sys.modules.get(_PACKAGE) or find_spec(_PACKAGE))
     line = pip_install_extra("mlperf")
-    rule = f"is not installed, and makes the lines of a log; {line}"
+    rule = f"is not installed, but is needed for the log; {line}"
     check(is_there, "package", _PACKAGE, rule)
 
 
 def write_mllog(run: RunDirectory, path: Path | None = None) -> Path:
     """Publishes the complete log of a run. Blocks until the log is durable.
 
-    The same run files always produce the same bytes.
+    The log's bytes depend only on the files of the run.
 
     Args:
         run: The run, which may still be in progress.
@@ -77,7 +73,7 @@ def _render(events: Sequence[Event]) -> list[str]:
     """Returns one log line per event."""
     package = importlib.import_module(f"{_PACKAGE}.mllog.mllog")
     lines = _Lines()
-    # This logger has no parent, so no other handler of the process receives the lines.
+    # This logger has no parent, so only ``lines`` receives its messages.
     logger = logging.Logger("tengen.mllog", logging.INFO)
     logger.addHandler(lines)
     teller = package.MLLogger(logger, root_dir=re.escape(str(_ROOT)))
@@ -100,11 +96,11 @@ class _Lines(logging.Handler):
 
 
 ORGANISATION = "tengen"
-"""Placeholder for the submitter, which a real submission replaces."""
+"""Placeholder for the submitting organisation, to be replaced in a submission."""
 STATUS = "research"
-"""MLPerf's status for a system that is not for sale."""
+"""The submission status: in MLPerf's terms, a system that is not for sale."""
 
-_UNFINISHED = "the run is not over"
+_UNFINISHED = "the run has not ended"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +110,7 @@ class Event:
     time_ms: int
     """Time of the event in UNIX milliseconds."""
     kind: Literal["event", "start", "end"]
-    """Whether the event is a point in time, or the start or end of an interval."""
+    """Whether the event is a point in time, or the start or the end of an interval."""
     key: str
     """MLPerf's name of the event."""
     value: Any = None
@@ -126,9 +122,9 @@ class Event:
 def make_events(run: BenchmarkRun) -> list[Event]:
     """Returns the events of a run so far, in order of time.
 
-    The ``epoch_num`` is the model's number, in training and in evaluation. An
-    unfinished run has no ``run_stop``. If no model passed, ``run_stop`` has the status
-    ``aborted``.
+    The metadata ``epoch_num`` is the model's number, in training and in evaluation. An
+    unfinished run has no event ``run_stop``. If no model passed, the status of
+    ``run_stop`` is ``aborted``.
 
     Args:
         run: The content of the run's files.
@@ -146,7 +142,7 @@ def make_events(run: BenchmarkRun) -> list[Event]:
 
 
 def open_because(run: BenchmarkRun) -> tuple[str, ...]:
-    """Returns why a run is in MLPerf's open division; empty if it is closed."""
+    """Returns the reasons why a run is not in MLPerf's closed division."""
     return (_UNFINISHED,) if run.result is None else run.result.open_because
 
 
@@ -163,7 +159,7 @@ def _submission(run: BenchmarkRun) -> Iterator[Event]:
         "submission_division": division,
         "submission_status": (STATUS, {}),
         "submission_platform": (run.platform, {}),
-        # MLPerf's checker requires this line. tengen does not clear system caches.
+        # MLPerf's checker requires this event. tengen does not clear caches.
         "cache_clear": (False, {}),
     }
     for key, (value, metadata) in values.items():
@@ -186,11 +182,11 @@ def _settings(run: BenchmarkRun) -> Iterator[Event]:
         "lr_boundaries": list(settings.boundaries),
         "opt_name": settings.optimizer,
         "opt_weight_decay": settings.weight_decay,
-        # Each learner step uses one batch, even if several learners share it.
+        # Each learner step is one batch, even if several learners share the batch.
         "gradient_accumulation_steps": 1,
         "seed": settings.seed,
         "min_selfplay_games_per_generation": settings.min_games,
-        # The benchmark counts games as samples, per generation and per evaluation.
+        # The benchmark's samples are games, per generation and per evaluation.
         "train_samples": settings.min_games,
         "eval_samples": settings.target_games,
         "eval_games": settings.target_games,
@@ -289,12 +285,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def mllog(args: argparse.Namespace) -> dict[str, Any]:
-    """Writes the log and prints a summary.
+    """Writes the log of a run and prints a summary.
 
     Returns:
         ``run``, ``log``, ``division``, ``open_because``, ``status`` (``success``,
         ``aborted``, or ``unfinished`` before the evaluation has ended), ``passed`` (the
-        model's number) and ``passed_after_s``, both None if no model has passed.
+        model's number) and ``passed_after_s``. Both are None if no model passed.
 
     Raises:
         UsageError: The package mlperf_logging is not installed, the run is not a
@@ -309,7 +305,7 @@ def mllog(args: argparse.Namespace) -> dict[str, Any]:
     reasons, passed = open_because(found), found.passed
     after_s = None if found.result is None else found.result.passed_after_s
     division = "open" if reasons else "closed"
-    status, words = "unfinished", "models are to be evaluated"
+    status, words = "unfinished", "not all models have been evaluated"
     if passed is not None:
         status = "success"
         words = f"model {passed.model} passed after {after_s:,.1f} s"

@@ -1,4 +1,4 @@
-"""Plays a run's models against its target, in order of their numbers."""
+"""Plays a run's models against the run's target, in order of model number."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tengen.minigo.target_files import TargetFiles, TargetRecord
 from tengen.models.load import read_meta
 from tengen.roles.config import RunConfig, newest_inference
 from tengen.roles.judging.gate import open_player
-from tengen.roles.role import Report, RoleContext
+from tengen.roles.role import Report, Role, RoleContext
 from tengen.roles.spent import read_began
 from tengen.run import RunDirectory, WriterLock, make_directory
 from tengen.run.publish import remove_directory
@@ -49,18 +49,18 @@ __all__ = ["Room", "TargetMatches", "room_for"]
 
 _LOOK_S = 0.2
 _AHEAD = 2
-"""Maximum number of matches after the first unfinished one that a process plays."""
+"""How many matches after the first unfinished match a process may already play."""
 _GPU_THREADS = 2
-"""Threads per GPU if both players compute on GPUs: one thread searches while the GPU
-evaluates the other thread's batch. More threads would make batches smaller."""
+"""Threads per GPU if both players use GPUs. One thread searches while the GPU evaluates
+the batch of the other (double buffering). More threads would make batches smaller."""
 _GPU_SLOTS = 256
-"""Maximum number of concurrent games of a thread if both players compute on GPUs."""
+"""Maximum number of concurrent games per thread if both players use GPUs."""
 _NAMES = 64
-"""Number of lock names. Parts with the same lock name are played one after another."""
+"""Number of lock names. Parts that share a lock name cannot be played concurrently."""
 _MAX_ODD = 0.02
-"""Maximum share of a match's games that may be disputed, and that a target may lose by
-illegal moves; one game is always allowed. Above this share, the target apparently plays
-by other rules, so its losses prove nothing.
+"""Maximum share of a match's games that may be disputed, and maximum share that the
+target may lose with an illegal move; one game is always allowed. A target above this
+share apparently plays by other rules, so its losses prove nothing.
 """
 
 
@@ -68,15 +68,15 @@ class Room(NamedTuple):
     """The threads and devices of a match."""
 
     num_threads: int
-    """Number of threads that play."""
+    """Number of threads that play games."""
     num_slots: int | None = None
-    """Maximum number of concurrent games of a thread; None for the default."""
+    """Maximum number of concurrent games per thread; None for the default."""
     devices: str | None = None
-    """Devices of an opponent that is a model; None for the CPU."""
+    """Devices of the opponent, if it is a model; None for the CPU."""
 
 
 def room_for(inference: InferenceConfig, opponent: str, num_threads: int) -> Room:
-    """Returns the threads and devices of a match; GPUs get few threads, large batches.
+    """Returns the threads and devices of a match: on GPUs, few threads with many games.
 
     Args:
         inference: Inference config of the run's models.
@@ -92,44 +92,40 @@ def room_for(inference: InferenceConfig, opponent: str, num_threads: int) -> Roo
     return Room(min(num_threads, threads), _GPU_SLOTS, inference.devices)
 
 
-class TargetMatches:
+class TargetMatches(Role):
     """Plays a run's models against its target. Not thread-safe.
 
-    Any number of processes share the parts of a match. The process that finds all parts
-    done publishes the match's record. If other processes play every part of the first
-    unfinished match, this process plays the next matches. No result is published before
-    all models are trained.
+    A match is split into parts, which any number of processes share. A process that
+    finds all parts finished publishes the match's record. If other processes are
+    playing all remaining parts of the first unfinished match, this process starts on
+    the next matches. The run's result is published only after all models are trained.
 
     Args:
         config: The run's config.
         run: The run.
         context: The role's context. Its ``stop`` ends a turn and discards the turn's
-            games; its ``progress`` receives a part's ``stage`` ten times a second.
+            games. Its ``progress`` receives a part's ``stage`` ten times a second.
 
     Attributes:
-        waits_for: Why the last turn of the role did no work, and the user's remedy;
-            empty if the turn did work.
+        waits_for: Why the last turn did no work, with advice; empty if it did work.
 
     Raises:
-        UsageError: The run has no target, or earlier games had other settings or
-            another target.
+        UsageError: The run has no target, or earlier games were played with other
+            settings or another target.
     """
 
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
-        self.waits_for = ""
+        super().__init__(config, run, context)
         agent = AlphaZero.of(config.agent, "eval")
         if not agent.target.opponent:
-            raise UsageError("agent.target.opponent (empty) must name a target; set it")
-        self._config = config
+            raise UsageError("agent.target.opponent (empty) must be set; name a target")
         self._target = agent.target
         self._iterations = agent.iterations
         precision = config.inference.precision
         self._searches = agent.play_against_target()
         self._play = self._searches.in_precision(precision)
-        self._run = run
-        self._context = context
         self._files = TargetFiles(run)
         self._files.make()
         check_terms(self._files, self._target, self._searches)
@@ -141,7 +137,7 @@ class TargetMatches:
         self._model: tuple[int, ModelPlayer] | None = None
 
     def turn(self) -> Report | None:
-        """Plays a part of a match or publishes a result; None if no work is left."""
+        """Plays a part or publishes a result; returns a report, or None at the end."""
         while True:
             self.waits_for = ""
             models = self._run.models.numbers()
@@ -152,7 +148,7 @@ class TargetMatches:
                     if is_mine:
                         publish_history(self._run)
             if self._files.result(self._iterations) is not None:
-                # Remove games that were played in advance or left by killed processes.
+                # Remove games that were not needed, or that a killed process left.
                 self._files.clear_all_games()
                 self.waits_for = f"{self._run.path} has its result"
                 return None
@@ -160,7 +156,7 @@ class TargetMatches:
             if not matches and not is_trained:
                 self.waits_for = (
                     f"models ({newest}) must be agent.iterations ({self._iterations}) "
-                    f"for a result; go on with tengen train"
+                    "for a result; resume with tengen train"
                 )
                 return None
             if not matches and (report := self._publish_result(models)) is not None:
@@ -168,15 +164,12 @@ class TargetMatches:
             for match in matches[: 1 + _AHEAD]:
                 if (report := self._work_at(match)) is not None:
                     return report
-            # Other processes play all remaining parts, so wait for them.
+            # Other processes are playing all remaining parts, so wait for them.
             if self._context.stop.wait(_LOOK_S):
                 return {"stopped": True}
 
-    def close(self) -> None:
-        """See ``Role.close``."""
-
     def _work_at(self, match: TargetMatch) -> Report | None:
-        """Plays a free part or publishes the match's record, if either is possible."""
+        """Plays a free part, or publishes the record; None if neither is possible."""
         chunks = match.chunks(self._target.chunk_games)
         missing = [
             chunk
@@ -200,7 +193,7 @@ class TargetMatches:
 
     @contextlib.contextmanager
     def _claimed(self, name: str) -> Iterator[bool]:
-        """Yields whether this process acquired the run's lock ``name``."""
+        """Tries to acquire the run's lock ``name``; yields whether it did."""
         lock: WriterLock | None = None
         name = f"target-{name}"
         if self._run.lock_holder(name) is None:
@@ -223,7 +216,7 @@ class TargetMatches:
         try:
             self._files.publish_games(match.name, chunk, report.games, began_at)
         except RunError:
-            # If the run has its result, another process may have removed the folder.
+            # Once the run has its result, another process may have removed the folder.
             if self._files.result(self._iterations) is None:
                 raise
         return {
@@ -273,7 +266,7 @@ class TargetMatches:
         if len(played) != match.num_games:
             raise RunError(
                 f"games ({len(played)} of model {match.model}) must be "
-                f"{match.num_games}; remove {self._files.folder / match.name}, then "
+                f"{match.num_games}; remove {self._files.folder / match.name}, and "
                 "they are played again"
             )
         scores = [game.score_a for game in played]
@@ -284,16 +277,16 @@ class TargetMatches:
         if disputed > most:
             raise RunError(
                 f"games ({disputed} disputed of {len(played)} of model {match.model}) "
-                f"must be {most} at most; give the target the rules of "
+                f"must be at most {most}; give the target the rules of "
                 f"{self._config.task}"
             )
         if len(illegal) > most:
             raise RunError(
                 f"games ({len(illegal)} of {len(played)} of model {match.model} that "
-                f"the target lost by a move that is not legal) must be {most} at most; "
-                f"give the target the rules of {self._config.task}: {illegal[0]}"
+                f"the target lost with an illegal move) must be at most {most}; give "
+                f"the target the rules of {self._config.task}: {illegal[0]}"
             )
-        # The target may have been replaced since the first game.
+        # The target's files may have changed since the first game.
         check_terms(self._files, self._target, self._searches)
         meta = read_meta(self._run.models.entry(match.model), error=RunError)
         record = TargetRecord(
@@ -331,8 +324,8 @@ class TargetMatches:
         """Writes the match's games to ``RUN/games`` as human-readable records."""
         folder = self._files.told_games(confirms=match.confirms)
         make_directory(folder.path)
-        # A process that was killed before it published the record may have left games
-        # of parts that were played again since then.
+        # A process that was killed before it published the record may have left a
+        # folder here. Parts may have been played again since then, so replace it.
         if folder.entry(match.model).exists():
             remove_directory(folder.entry(match.model))
         names = (f"{match.model:06d}", self._target.opponent)
@@ -384,7 +377,7 @@ class TargetMatches:
         if self._opponent is None:
             word = self._target.opponent
             if is_engine(word):
-                # run.json may have changed since the runner checked the opponent.
+                # Check again: run.json may have changed since the runner checked it.
                 check_typed_opponent(
                     word, self._context.opponent, self._run.path, "--opponent "
                 )
@@ -405,7 +398,7 @@ def _numbered(played: list[PlayedGame]) -> list[PlayedGame]:
 def _made_at(made_at: float | None, model: int) -> float:
     if made_at is None:
         raise RunError(
-            f"model ({model:06d}) must say when it was made; an earlier version made "
-            f"it, train a new run"
+            f"model ({model:06d}) has no creation time, because an earlier version "
+            "made it; train a new run"
         )
     return made_at

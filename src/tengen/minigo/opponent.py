@@ -1,4 +1,4 @@
-"""Checks the opponent of a run's models before training, and opens it for matches."""
+"""Checks the target of a run before training, and opens it for matches."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ __all__ = [
 _NAME = "agent.target.opponent"
 _ONNX = "onnx:"
 _TERMS = "terms.json"
-_TERMS_ADVICE = "remove the folder, and all models are played anew"
+_TERMS_ADVICE = "remove the folder, and all games are played again"
 
 
 def check_typed_opponent(
     opponent: str, typed: str | None, source: object, option: str
 ) -> None:
-    """Rejects an engine command that only ``run.json`` contains. Starts no process.
+    """Rejects an engine's command that the user did not type. Starts no process.
 
-    An engine is a command to execute, and ``run.json`` may be untrusted.
+    An engine is a command that tengen would execute, and ``run.json`` is untrusted.
 
     Args:
         opponent: The opponent, as ``run.json`` names it.
         typed: The opponent that the user typed in this call, or None.
-        source: The run, for the message.
-        option: The option that precedes the opponent, for the message.
+        source: The run, for the error message.
+        option: The option that takes the opponent, for the error message.
 
     Raises:
         UsageError: The opponent is an engine and was not typed, or another opponent
@@ -62,8 +62,8 @@ def check_typed_opponent(
     if typed is None and is_engine(opponent):
         words = f"{option}{shlex.quote(opponent)}"
         raise UsageError(
-            f"{_NAME} ({opponent}) of {source} is a program, which runs only where it "
-            f"is typed; add {words} to run it"
+            f"{_NAME} ({opponent}) of {source} is a program, which runs only if you "
+            f"name it; add {words} to run it"
         )
     if typed not in (None, opponent):
         raise UsageError(
@@ -72,10 +72,10 @@ def check_typed_opponent(
 
 
 def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
-    """Returns the config after making the path of a model or ONNX file absolute.
+    """Checks a target's opponent; returns the config with an absolute path. Blocks.
 
-    To find failures before training, compiles a network, evaluates some rows with an
-    ONNX network, or starts a program and sets up a game. Blocks meanwhile.
+    So that errors surface before training, this compiles a network, evaluates some rows
+    with an ONNX network, or starts a program and sets up a game.
 
     Args:
         config: The target's config, which names an opponent.
@@ -102,7 +102,7 @@ def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
     if not isinstance(found, ModelDir):
         return config
     if found.boards is not None:
-        rule = f"plays Go, not {task}; name another"
+        rule = f"plays Go, not {task}; choose another"
         check(task.startswith("go/"), _NAME, word, rule)
         full = f"{KATAGO}{Path(word.removeprefix(KATAGO)).resolve()}"
     else:
@@ -119,10 +119,10 @@ def checked_opponent(config: TargetConfig, task: str) -> TargetConfig:
 def checked_target(
     config: RunConfig, run: RunDirectory, known: RunConfig | None, *, is_typed: bool
 ) -> RunConfig:
-    """Returns the config with a model path in ``agent.target.opponent`` made absolute.
+    """Checks a run's target; returns the config with an absolute path. Blocks.
 
-    If the opponent is a RUN, the first call that names it selects the newest model, and
-    later calls with the same opponent keep this model.
+    If ``agent.target.opponent`` is a RUN, the first call that names it selects its
+    newest model, and later calls with the same opponent keep this model.
 
     Args:
         config: The config of this call.
@@ -132,8 +132,8 @@ def checked_target(
 
     Raises:
         UsageError: The opponent does not exist, is required but empty, cannot play the
-            task, or is a program that was not typed; or earlier matches had other
-            settings.
+            task, or is a program that the user did not type; or earlier matches were
+            played with other settings.
     """
     agent = config.games
     if agent is None:
@@ -144,8 +144,8 @@ def checked_target(
             not target.needs_opponent,
             "agent.target.opponent",
             "empty",
-            "must name whom the models meet, so that the run has a result; set it, or "
-            "agent.target.needs_opponent=false to train without",
+            "must be set for the run to have a result; set it, or set "
+            "agent.target.needs_opponent=false to train without it",
         )
         return config
     if known is not None and not is_typed:
@@ -193,8 +193,9 @@ def open_opponent(
     found = find_player(word)
     if not isinstance(found, ModelDir):
         return found
-    # The code of a task in Python runs only if it is the run's own task. Other models
-    # may have other rules, planes or board sizes until ``playing`` sets the task.
+    # Allow the import of a task in Python only if it is the run's own task. A model for
+    # native games may have other rules, planes or board sizes; ``playing`` sets the
+    # task.
     typed = task if is_program(found.meta.task) else None
     player: ModelPlayer = open_model(
         found, word, num_threads=num_threads, play=play, task=typed, devices=devices
@@ -203,7 +204,7 @@ def open_opponent(
 
 
 def is_network(word: str) -> bool:
-    """Returns whether an opponent is a model that ``open_opponent`` can run on a GPU.
+    """Returns whether an opponent is a model, which ``open_opponent`` can run on a GPU.
 
     Raises:
         UsageError: The opponent does not exist.
@@ -212,7 +213,7 @@ def is_network(word: str) -> bool:
 
 
 def opponent_digest(config: TargetConfig) -> str:
-    """Returns the SHA-256 of an opponent's files, or of its name if it has no files.
+    """Returns a SHA-256 of an opponent's files, or of its name if it has no files.
 
     Raises:
         UsageError: The opponent does not exist.
@@ -242,7 +243,7 @@ def _check_graph(path: Path, task: str) -> None:
     try:
         graph = _open_graph(path, task, 1)
     except RunError as error:
-        # No run has begun yet, so an unsuitable file is a usage error.
+        # Training has not begun yet, so report an unsuitable file as a usage error.
         raise UsageError(f"{_NAME} ({_ONNX}{path}) cannot be used: {error}") from error
     try:
         graph.check_rows()
@@ -256,7 +257,7 @@ def _check_game(model: ModelDir, word: str, task: str) -> None:
         theirs.signature.board is not None,
         _NAME,
         word,
-        f"must play {task}; it acts in the environment {theirs.task}",
+        f"must play {task}, and acts in the environment {theirs.task}; choose another",
     )
     board = theirs.signature.board
     assert board is not None
@@ -265,7 +266,7 @@ def _check_game(model: ModelDir, word: str, task: str) -> None:
         (board.height, board.width, board.num_actions) == wanted,
         _NAME,
         word,
-        f"must be of the board of {task}; it is a model of {theirs.task}",
+        f"must play on the board of {task}, and plays {theirs.task}; choose another",
     )
 
 
@@ -274,7 +275,7 @@ def _check_program(player: EnginePlayer) -> None:
         program = shlex.split(player.command)[0]
     except (ValueError, IndexError):
         raise UsageError(
-            f"{_NAME} ({player.name}) must be a command line; quote it as a shell needs"
+            f"{_NAME} ({player.name}) must be a valid command line; check its quotes"
         ) from None
     found = shutil.which(program) or Path(program).exists()
     check(bool(found), _NAME, player.name, f"needs the program {program}; install it")
@@ -288,18 +289,18 @@ def _check_answers(player: EnginePlayer, task: str) -> None:
 
 
 def check_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> bool:
-    """Checks that the terms of future games (settings, opponent) equal recorded terms.
+    """Checks that settings and opponent are still those of earlier games (the terms).
 
     Args:
-        files: The target's files, which record the terms when games are played.
+        files: The target's files, which record the terms of the first games.
         config: The target's config.
         play: Search settings of the models, as in the config.
 
     Returns:
-        Whether terms are recorded.
+        Whether terms are recorded; False before the first games.
 
     Raises:
-        UsageError: A setting or the opponent's files have changed.
+        UsageError: A setting or a file of the opponent has changed.
         RunError: The file with the terms is damaged.
     """
     path = files.folder / _TERMS
@@ -307,32 +308,32 @@ def check_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> b
         return False
     kept = read_object(path, "terms", schema=TARGET_SCHEMA, advice=_TERMS_ADVICE)
     now = _terms(config, play)
-    advice = f"leave it as it was; or remove {files.folder}, and all are played anew"
+    advice = f"restore it, or remove {files.folder}, and all games are played again"
     theirs = kept.get("target")
     for name, value in now["target"].items():
         before = theirs.get(name) if isinstance(theirs, dict) else None
         if value != before:
             raise UsageError(
-                f"agent.target.{name} ({value}) must be {before}, by which models "
-                f"were played; {advice}"
+                f"agent.target.{name} ({value}) must be {before}, as in the games "
+                f"played so far; {advice}"
             )
     if now["play"] != kept.get("play"):
         raise UsageError(
-            f"search of models (agent.actor.search or agent.play) must be that by "
-            f"which models were played; {advice}"
+            "search (agent.actor.search or agent.play) must be that of the games "
+            f"played so far; {advice}"
         )
     if now["digest"] != kept.get("digest"):
         raise UsageError(
-            f"agent.target.opponent ({config.opponent}) must have the files against "
-            f"which models were played; {advice}"
+            f"agent.target.opponent ({config.opponent}) must have the same files as in "
+            f"the games played so far; {advice}"
         )
     return True
 
 
 def keep_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> None:
-    """Records the terms for ``check_terms``. Processes may call it concurrently.
+    """Records the terms for ``check_terms``, if none are recorded.
 
-    First removes the game records of earlier terms from ``RUN/games``.
+    First removes records of earlier games from ``RUN/games``. Safe between processes.
 
     Raises:
         UsageError: Other terms are recorded.

@@ -1,4 +1,4 @@
-"""The order of a run's matches against its target, and the result of the run."""
+"""Decides the order of a run's matches against its target, and the run's result."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = [
 
 _MAX_STEPS = 100
 _SMALL = 1e-10
-"""The curve fit stops when no weight changes by this much in a Newton step."""
+"""The curve fit ends when a Newton step changes no weight by this much."""
 _BEYOND = 0.25
-"""Maximum extrapolation past the last model, as a share of the models' time span."""
+"""Maximum extrapolation beyond the last model, as a share of the models' time span."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +37,20 @@ class TargetMatch:
     num_games: int
     """Number of games, an even number."""
     confirms: bool = False
-    """Whether this is the confirming match of a model that has passed."""
+    """Whether this is the second, confirming match of a model that passed."""
 
     @property
     def name(self) -> str:
-        """Base name of the match's files."""
+        """The base name of the match's files."""
         return f"{self.model:06d}" + ("-confirm" if self.confirms else "")
 
     @property
     def words(self) -> str:
-        """Human-readable description of the match."""
+        """The kind of match, for messages to users."""
         return "in its confirming match" if self.confirms else "against the target"
 
     def chunks(self, chunk_games: int) -> list[int]:
-        """Returns the number of games in each part of the match, in order.
+        """Returns the numbers of games in the parts of the match, in order.
 
         Args:
             chunk_games: Number of games of each part except the last.
@@ -72,17 +72,17 @@ class TargetMatch:
 def open_matches(
     models: Sequence[int], files: TargetFiles, config: TargetConfig
 ) -> list[TargetMatch]:
-    """Returns the matches without a record that may still be needed, in order.
+    """Returns the matches that have no record and may be needed, in order.
 
     Args:
-        models: The run's model numbers, in increasing order. The first model is not
-            played, because it precedes all learning.
+        models: The run's model numbers, in increasing order. The first model precedes
+            all learning and is not played.
         files: The target's files, with the records.
         config: The target's config, with the win rate required to pass.
 
     Returns:
-        Matches of models before the first that has passed, and that model's confirming
-        match; empty if all have records.
+        The matches of models before the first passing model, and the confirming match
+        of the passing model; empty if all have records.
     """
     found = []
     for number in models[1:]:
@@ -102,7 +102,7 @@ def open_matches(
 def evaluated(
     models: Sequence[int], files: TargetFiles, config: TargetConfig
 ) -> list[TargetRecord]:
-    """Returns the records in order, up to the first missing record or passing model.
+    """Returns the matches' records in order, up to a missing one or a passing model.
 
     Args:
         models: The run's model numbers, in increasing order.
@@ -135,7 +135,7 @@ def target_result(
         models: The run's model numbers, in increasing order.
         files: The target's files, with the records of all matches that were needed.
         config: The target's config, with the win rate required to pass.
-        iterations: Number of models that the run was to train.
+        iterations: Number of models that the run had to train.
         clock_at: When training began, in UNIX seconds; None if unknown.
         open_because: The reasons why the run is in the open division.
     """
@@ -172,21 +172,22 @@ def target_result(
 
 
 def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float | None:
-    """Returns when a curve fitted to all models' results crosses a win rate.
+    """Returns the time at which a curve fitted to all results reaches a win rate.
 
     The curve is a logistic regression of the points on the creation time of each model,
     fitted by maximum likelihood (McCullagh and Nelder 1989, "Generalized Linear
-    Models", chapter 4). A single match of 256 games has a standard deviation of 3 %, so
-    the first model that passes is often lucky. The curve is less biased, but not
-    unbiased, because models after the first that passed are not played.
+    Models", chapter 4). The win rate in one match of 256 games has a standard deviation
+    of 3 %, so the first model that passes is often a lucky one. The curve is less
+    biased than this model's time, but not unbiased, because models after the first
+    passing one are not played.
 
     Args:
         records: Records of the models in order.
         win_rate: The win rate to cross, in (0, 1).
 
     Returns:
-        UNIX seconds, possibly shortly after the last model; None if there are too few
-        results, or if the curve does not rise to ``win_rate`` by then.
+        UNIX seconds; None if there are too few results, or if the curve does not reach
+        ``win_rate`` within the models' time span plus 25 %.
     """
     counted = [one for one in records if one.tally.num_games > 0]
     if len(counted) < 2 or not 0 < win_rate < 1:
@@ -197,7 +198,7 @@ def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float
         return None
     time = (made - made[0]) / span
     num_games = np.array([one.tally.num_games for one in counted], float)
-    # Add half a point for each side, so that a result without points has finite odds.
+    # Half a point is added for each side, so that a score of 0 or 1 has finite odds.
     share = np.array([one.tally.points + 0.5 for one in counted]) / (num_games + 1)
     columns = np.stack([np.ones_like(time), time], axis=1)
     weights = np.zeros(2)
@@ -215,8 +216,9 @@ def smoothed_crossing(records: Sequence[TargetRecord], win_rate: float) -> float
             step = np.linalg.solve(curvature, slope)
         except np.linalg.LinAlgError:
             return None
-        # A full Newton step may overshoot. The log-likelihood is concave, so a fraction
-        # of the step increases it.
+        # A full Newton step may overshoot the maximum, so halve it until the
+        # log-likelihood does not decrease. Because it is concave, a small enough step
+        # increases it.
         before = log_likelihood(weights)
         while np.abs(step).max() >= _SMALL and log_likelihood(weights + step) < before:
             step /= 2

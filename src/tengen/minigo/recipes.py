@@ -3,8 +3,7 @@
 Source: MLPerf training v0.7 to v2.1, training rules, and the reference's
 ``ml_perf/flags/19``.
 
-Differs from the reference: see "What differs from the reference" in
-docs/howto/train/mlperf.md.
+"What differs from the reference" in docs/howto/train/mlperf.md lists the differences.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ _NOISE_OF_19 = 0.03
 
 @dataclass(frozen=True, kw_only=True)
 class _Small:
-    """Settings of a small board, which replace the benchmark's settings."""
+    """Settings for a small board, which replace the benchmark's settings."""
 
     net: MinigoConfig
     """Config of the network."""
     num_games: int = 256
     """Number of games in a generation."""
     full_simulations: int = 96
-    """Simulations of a full search."""
+    """Simulations per full search."""
     share: float = 0.3
-    """Share of the rows of five generations that a learning pass samples."""
+    """Share of the rows of the last five generations that a learning pass samples."""
     iterations: int
     """Number of models after which training ends."""
     rates: tuple[float, ...] = (0.005, 0.05, 0.01)
@@ -62,7 +61,7 @@ SMALL_BOARDS = {
         iterations=14,
         boundaries=(64, 1600),
     ),
-    # With the share and the heads of the other boards, a network learns 9x9 too slowly.
+    # On 9x9, networks learn too slowly with the other boards' ``share`` and heads.
     9: _Small(
         net=MinigoConfig(
             num_blocks=2, num_channels=32, policy_channels=32, value_channels=8
@@ -89,14 +88,15 @@ def serves_small(task: str) -> bool:
 
 
 def minigo(task: str, num_threads: int) -> RunConfig:
-    """Returns the config of the 19x19 benchmark (days on a CPU, hours on a cluster).
+    """Returns the config of the 19x19 benchmark.
 
-    The user must set a target. The run begins with games of a random network; for a
-    closed-division run, set ``learner.initial_model`` and ``store.imported`` to the
-    published checkpoint; see docs/howto/train/mlperf.md.
+    A run takes days on a CPU and hours on a cluster. The user must set a target. The
+    run begins with games of a random network. For a run in the closed division, set
+    ``learner.initial_model`` and ``store.imported`` to the published checkpoint; see
+    docs/howto/train/mlperf.md.
     """
     if not serves_minigo(task):
-        raise UsageError(f"recipe (mlperf_minigo) does not serve {task}; use go/19")
+        raise UsageError(f"recipe (mlperf_minigo) does not support {task}; use go/19")
     return RunConfig(
         task=_task(task),
         recipe="mlperf_minigo",
@@ -105,30 +105,30 @@ def minigo(task: str, num_threads: int) -> RunConfig:
             iterations=70,
             bootstrap=BootstrapConfig(),
             actor=SelfplayConfig(
-                # If roles work in turns, one turn of self-play plays a generation.
+                # When roles work in turns, a turn of self-play plays one generation.
                 games_per_generation=8192,
                 search=_search(19),
                 full_simulations=800,
                 cheap_simulations=80,
                 full_probability=0.25,
                 settled_playout_share=0.0,
-                # Per core; a GPU gets more. Four leaves per game make batches of 64.
+                # Per core; a GPU uses more. With four leaves per game, batches of 64.
                 num_slots=16,
                 cache_mib=256,
             ),
             loss=_LOSS,
             play=_PLAY,
             rating=_NO_RATING,
-            # Large, for GPUs. Half of the 64 games wait for the other player, so
-            # each of two threads batches four leaves of 16 games. Not timed on a GPU.
+            # Large parts suit GPUs: half of the 64 games wait for the opponent, so each
+            # of two threads batches four leaves of 16 games. Not measured on a GPU.
             target=TargetConfig(needs_opponent=True, chunk_games=64),
         ),
         store=GenerationsConfig(),
         learner=LearnerConfig(
             batch_size=4096,
-            # More samples than one pass has, so that each pass ends with one model.
+            # More samples than a pass has, so that each pass produces one model.
             epoch_samples=1_000_000_000,
-            # Batch norms use the complete batch of each learner, as in the reference.
+            # Batch norm uses each learner's complete batch, as in the reference.
             num_shards=1,
             optimizer=_optimizer((0.016, 0.16, 0.016, 0.0016), (128, 10_000, 20_000)),
         ),
@@ -136,14 +136,14 @@ def minigo(task: str, num_threads: int) -> RunConfig:
 
 
 def minigo_small(task: str, num_threads: int) -> RunConfig:
-    """Returns a config of the benchmark scaled down to two cores, with the same rules.
+    """Returns the config of the benchmark scaled down to two cores.
 
-    Source of the settings: benchmarks/results/mlperf.md.
+    The rules stay the same. Source of the settings: benchmarks/results/mlperf.md.
     """
     if not serves_small(task):
         boards = ", ".join(f"go/{side}" for side in SMALL_BOARDS)
         raise UsageError(
-            f"recipe (mlperf_minigo_small) does not serve {task}; use one of {boards}"
+            f"recipe (mlperf_minigo_small) does not support {task}; use one of {boards}"
         )
     side = _side(task)
     small = SMALL_BOARDS[side]
@@ -187,7 +187,7 @@ def minigo_small(task: str, num_threads: int) -> RunConfig:
 _LOSS = AlphaZeroLossConfig(
     masks_illegal=False, value_loss="squared", value_cost=0.5, search_value_share=0.0
 )
-# Play against people uses a different search from training, which may take longer.
+# For play against people: a search that differs from training's and may be slower.
 _PLAY = PlayConfig(search=SearchConfig(lcb_stdevs=5.0), precision="run", batch_rows=8)
 _NO_RATING = LadderConfig(time_share=0.0, final_games=0)
 
@@ -213,7 +213,7 @@ def _optimizer(rates: tuple[float, ...], boundaries: tuple[int, ...]) -> SgdConf
 
 
 def _side(task: str) -> int:
-    """Returns the board's side if ``task`` is Go with the benchmark's rules, else 0."""
+    """Returns the board's side if ``task`` is Go with the benchmark's rules, or 0."""
     match = _BOARD.fullmatch(task.removesuffix(_RULES))
     return 0 if match is None else int(match[1])
 

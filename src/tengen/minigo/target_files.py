@@ -1,10 +1,10 @@
 """The files in ``RUN/eval/target``: matches of a run's models against its target.
 
-``000017.json`` is the record of a model's match, and ``000017-confirm.json`` the record
-of the confirming match of the model that passed. ``000017/0003.jsonl`` has the games of
-one part of a match; it is removed when the record or the run's result is published.
-``result.json`` is the result of the run. ``clock.json`` and ``generations.jsonl``
-record when the phases of training began and ended.
+``000017.json`` is the record of the match of model 17, and ``000017-confirm.json`` the
+record of its confirming match, if it passed. ``000017/0003.jsonl`` contains the games
+of one part of a match, until the record or the run's result is published.
+``result.json`` is the run's result. ``clock.json`` and ``generations.jsonl`` record
+when the phases of training began and ended.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from tengen.run.publish import remove_directory
 __all__ = ["Clock", "TargetFiles", "TargetRecord", "TrainedGeneration"]
 
 _CLOCK, _GENERATIONS = "clock.json", "generations.jsonl"
-_ADVICE = "restore it from a copy, or remove it and its games are played again"
+_ADVICE = "restore it from a copy, or remove it, and its games are played again"
 _RESTORE = "restore it from a copy"
 _MAX_BYTES = 1 << 28
 _MAX_NUMBER = 10**12
@@ -54,21 +54,21 @@ class TargetRecord:
     """Result of a model's match against the target."""
 
     schema: int = TARGET_SCHEMA
-    """Version of the record."""
+    """Schema version of the record."""
     model: int
     """The model's number."""
     generation: int
-    """The self-play generation of the model's newest training data."""
+    """The newest self-play generation in the model's training data."""
     target: str
     """The opponent, as the run's config names it."""
     target_digest: str
     """SHA-256 of the opponent's files, or of its name if it has no files."""
     num_games: int
-    """Number of games played."""
+    """Number of games of the match, including disputed ones."""
     disputed: int
-    """Disputed games; they are not in ``wins``, ``draws`` or ``losses``."""
+    """Number of disputed games, not counted in ``wins``, ``draws`` or ``losses``."""
     illegal: int = 0
-    """Games that the target lost by an illegal move, which are included in ``wins``."""
+    """Number of games that the target lost with an illegal move; part of ``wins``."""
     wins: int
     """Games that the model won."""
     draws: int
@@ -76,7 +76,7 @@ class TargetRecord:
     losses: int
     """Games that the model lost."""
     win_rate: float
-    """Share of the points that the model scored, in [0, 1]; a draw counts half."""
+    """The model's mean score per game, in [0, 1]; a draw counts as 0.5."""
     num_simulations: int
     """Simulations per move."""
     seed: int
@@ -89,14 +89,10 @@ class TargetRecord:
     """When the record was created after the last game, in UNIX seconds."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges of the fields.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_range("model", self.model, 0, _MAX_NUMBER)
         check_range("win_rate", self.win_rate, 0, 1)
-        # Clocks of several hosts may differ, so no order of the times is required.
+        # The times may come from clocks of several hosts, so require no order.
         for name in ("made_at", "began_at", "ended_at"):
             check_range(name, getattr(self, name), 0, MAX_TIME_S)
 
@@ -115,16 +111,12 @@ class Clock:
     init_ended_at: float | None = None
     """When initialisation ended; None if it has not ended."""
     clock_at: float | None = None
-    """When learning began; None if it has not begun, or if the time is not recorded."""
+    """When learning began; None if it has not begun or its start was not recorded."""
     restarts_at: tuple[float, ...] = ()
-    """Start times of later calls of ``tengen train``."""
+    """Start times of later calls of ``tengen train`` that resumed training."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges of the fields.
-
-        Raises:
-            UsageError: A time is out of its range, or phases are out of order.
-        """
+        """Raises UsageError if a time is out of its range or out of order."""
         last = 0.0
         for name in ("init_at", "init_ended_at", "clock_at"):
             value = getattr(self, name)
@@ -139,12 +131,12 @@ class Clock:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedGeneration:
-    """A generation that the learner has trained on: a line of ``generations.jsonl``."""
+    """A generation on which a learner has trained; a line of ``generations.jsonl``."""
 
     generation: int
     """The generation's number; negative for imported games."""
     model: int
-    """Number of the model that was trained."""
+    """Number of the model that training on the generation produced."""
     num_games: int
     """Number of games in the generation."""
     began_at: float
@@ -153,11 +145,7 @@ class TrainedGeneration:
     """When learning from the generation ended, in UNIX seconds."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges of the fields.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_range("generation", self.generation, -_MAX_NUMBER, _MAX_NUMBER)
         for name in ("model", "num_games"):
             check_range(name, getattr(self, name), 0, _MAX_NUMBER)
@@ -166,7 +154,7 @@ class TrainedGeneration:
 
 
 class TargetFiles:
-    """Reads and writes ``RUN/eval/target``. Several processes may do so concurrently.
+    """Reads and writes ``RUN/eval/target``. Several processes may use it concurrently.
 
     Args:
         run: The run.
@@ -177,19 +165,15 @@ class TargetFiles:
         self._games = run.games
 
     def make(self) -> None:
-        """Creates the folder ``RUN/eval/target``.
-
-        Raises:
-            RunError: The folder cannot be created.
-        """
+        """Creates the folder ``RUN/eval/target``; raises RunError if that fails."""
         make_directory(self.folder)
 
     def record(self, name: str) -> TargetRecord | None:
-        """Returns the record of match ``name``, or None if it has none yet.
+        """Returns the record of match ``name``; None if it is not published yet.
 
         Raises:
             UsageError: The record has a newer schema.
-            RunError: The record is damaged, or is named after another model.
+            RunError: The record is damaged, or its file name is that of another model.
         """
         path = self.folder / f"{name}.json"
         if not path.exists():
@@ -197,7 +181,7 @@ class TargetFiles:
         content = read_object(path, path.name, schema=TARGET_SCHEMA, advice=_ADVICE)
         found = read_fields(TargetRecord, path, content, _ADVICE)
         if found.model != int(name.partition("-")[0]):
-            raise damaged_file(path, f"model ({found.model}) is not that of its name")
+            raise damaged_file(path, f"model ({found.model}) does not match its name")
         return found
 
     def records(self) -> list[TargetRecord]:
@@ -205,7 +189,7 @@ class TargetFiles:
 
         Raises:
             UsageError: A record has a newer schema.
-            RunError: A record is damaged, or is named after another model.
+            RunError: A record is damaged, or its file name is that of another model.
         """
         names = (RECORD_FILE.fullmatch(p.name) for p in find_files(self.folder, "*"))
         found = [self.record(name[1]) for name in names if name is not None]
@@ -222,18 +206,18 @@ class TargetFiles:
         self.clear_games(name)
 
     def clear_games(self, name: str) -> None:
-        """Removes the games of match ``name`` after its record is published."""
+        """Removes the games of match ``name``, whose record has been published."""
         if (self.folder / name).exists():
             remove_directory(self.folder / name)
 
     def clear_all_games(self) -> None:
-        """Removes the games of all matches after the run's result is published."""
+        """Removes the games of all matches, once the run's result is published."""
         for path in self.folder.iterdir():
             if path.is_dir():
                 remove_directory(path)
 
     def told_games(self, *, confirms: bool) -> NumberedFolder:
-        """Returns the folder of human-readable game records, numbered by model.
+        """Returns the folder of SGF or JSON game records, numbered by model.
 
         Args:
             confirms: Whether to return the folder of the confirming matches.
@@ -243,14 +227,14 @@ class TargetFiles:
         )
 
     def clear_told_games(self) -> None:
-        """Removes the human-readable game records of all matches."""
+        """Removes the game records in the folders of ``told_games``."""
         for confirms in (False, True):
             folder = self.told_games(confirms=confirms)
             for number in folder.numbers():
                 remove_directory(folder.entry(number))
 
     def has_games(self, name: str, chunk: int) -> bool:
-        """Returns whether games of part ``chunk`` of match ``name`` are published."""
+        """Returns whether the games of part ``chunk`` of a match are published."""
         return self._chunk(name, chunk).exists()
 
     def publish_games(
@@ -274,7 +258,7 @@ class TargetFiles:
         publish_file(path, text.encode())
 
     def games(self, name: str, chunk: int) -> tuple[list[PlayedGame], float]:
-        """Returns the games of part ``chunk``, and the UNIX time at which they began.
+        """Returns the games of part ``chunk``, and the UNIX time at which it began.
 
         Raises:
             RunError: The file is damaged.
@@ -301,10 +285,10 @@ class TargetFiles:
             raise RunError(f"games ({path}) are damaged, {error}; {_ADVICE}") from error
 
     def result(self, iterations: int) -> TargetResult | None:
-        """Returns the result of the run, or None if its evaluation has not ended.
+        """Returns the result of the run; None if it is not published yet.
 
         Args:
-            iterations: ``agent.iterations``; a result with another value is ignored.
+            iterations: ``agent.iterations``. A result for another value is ignored.
 
         Raises:
             UsageError: The result has a newer schema.
@@ -322,7 +306,7 @@ class TargetFiles:
         publish_json(self.folder / "result.json", to_dict(result))
 
     def clock(self) -> Clock | None:
-        """Returns the content of ``clock.json``, or None if training has not ended.
+        """Returns the content of ``clock.json``; None if it is not published yet.
 
         Raises:
             UsageError: ``clock.json`` has a newer schema.
@@ -335,10 +319,10 @@ class TargetFiles:
         return read_fields(Clock, path, content)
 
     def generations(self) -> list[TrainedGeneration]:
-        """Returns the generations that the learner has trained on, in order.
+        """Returns the generations on which the learner has trained, in order.
 
-        If the learner was killed and trained on a generation again, the file has two
-        lines for the generation, and the later line counts.
+        If the learner was killed and has repeated a generation, the file has two lines
+        for it, and the later line counts.
 
         Raises:
             RunError: ``generations.jsonl`` is damaged, or cannot be read.
@@ -362,13 +346,13 @@ class TargetFiles:
             except (ValueError, RecursionError):
                 content = None
             if not isinstance(content, dict):
-                raise damaged_file(path, f"line {number} is no JSON object")
+                raise damaged_file(path, f"line {number} is not a JSON object")
             each = read_fields(TrainedGeneration, path, content)
             found[each.generation] = each
         return [found[number] for number in sorted(found)]
 
     def history_model(self) -> int | None:
-        """Returns the newest model in the published history; None without a history.
+        """Returns the newest model in the published history; None if there is none.
 
         Raises:
             UsageError: ``clock.json`` has a newer schema.

@@ -3,10 +3,10 @@
 Source: TensorFlow (Apache License 2.0), ``tensorflow/core/framework``: ``graph.proto``,
 ``node_def.proto``, ``attr_value.proto`` and ``tensor.proto``;
 ``tensorflow/core/protobuf/tensor_bundle.proto`` and
-``tensorflow/core/util/tensor_bundle``. A checkpoint has an index and files of raw
-tensor data. The index is a LevelDB table (``doc/table_format.md``): blocks of sorted
-entries with prefix-compressed keys, an index of the blocks, and a footer that locates
-the index of the blocks.
+``tensorflow/core/util/tensor_bundle``. A checkpoint consists of an index and of files
+with raw tensor data. The index is a LevelDB table (``doc/table_format.md``): blocks of
+sorted entries with prefix-compressed keys, an index block that lists these blocks, and
+a footer that locates the index block.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 DTYPES: dict[int, np.dtype[np.generic]] = {1: np.dtype("<f4"), 9: np.dtype("<i8")}
-"""Supported dtypes by TensorFlow's type number; other tensors are skipped."""
+"""Supported dtypes, by TensorFlow's type number. Tensors of other types are skipped."""
 
 _MAX_AXES = 8
 _MAX_ENTRIES = 1 << 26
@@ -43,7 +43,7 @@ class TensorFile(Protocol):
     """A file of named tensors, which are read on demand.
 
     Attributes:
-        name: The file's name in messages, with its path.
+        name: The file's kind and path, for messages.
         shapes: Shape of each tensor that can be read, by name.
     """
 
@@ -65,9 +65,9 @@ def read_shape(message: Message) -> tuple[int, ...]:
         ValueError: A size is unknown, or the tensor is too large.
     """
     axes = tuple(axis.whole(1) for axis in message.messages(2))
-    # An unknown size is -1, which is decoded as a huge unsigned number.
+    # The size -1 means unknown. It is decoded as a huge unsigned number and rejected.
     if len(axes) > _MAX_AXES or math.prod(axes) > _MAX_ENTRIES:
-        raise ValueError("a tensor in it has no size, or too great a one")
+        raise ValueError("a tensor in it has no size, or is too large")
     return axes
 
 
@@ -77,15 +77,15 @@ _FLOAT = 1
 
 
 class FrozenGraph:
-    """The float32 constants of a ``GraphDef`` whose variables were frozen.
+    """The float32 constants of a frozen ``GraphDef``, which include its weights.
 
     Attributes:
-        name: The graph's name in messages, with its path.
+        name: The words ``graph (PATH)``, for messages.
         shapes: Shape of each float32 constant, by name.
     """
 
     def __init__(self, path: Path) -> None:
-        """Reads the graph; tensors are decoded on demand.
+        """Reads the graph. ``read`` decodes its tensors.
 
         Args:
             path: The ``.pb`` file.
@@ -107,7 +107,7 @@ class FrozenGraph:
         """Returns the constant ``name``, which must be in ``shapes``.
 
         Raises:
-            RunError: The constant has more values than its shape, or none.
+            RunError: The constant stores no values, or more than its shape holds.
         """
         shape = self.shapes[name]
         with reading_file(_GRAPH, self._path):
@@ -119,7 +119,7 @@ class FrozenGraph:
                 array = tensor.floats(5)
                 num_entries = math.prod(shape)
                 if 0 < len(array) < num_entries:
-                    # The format omits trailing repetitions of the last value.
+                    # The format omits repetitions of the last value.
                     array = np.pad(array, (0, num_entries - len(array)), "edge")
             return array.reshape(shape)
 
@@ -142,14 +142,14 @@ _MAGIC = bytes.fromhex("57fb808b247547db")
 _FOOTER_BYTES = 48
 # Each block is followed by its compression type and its checksum.
 _TRAILER_BYTES = 5
-# Limits far above the number and length of a network's tensor names.
+# Limits far above the number and the length of a network's tensor names.
 _MAX_KEYS = 1 << 16
 _MAX_KEY_BYTES = 1024
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """Type and position of a tensor in a checkpoint."""
+    """The dtype, shape, location and checksum of a tensor in a checkpoint."""
 
     dtype: np.dtype[np.generic]
     shape: tuple[int, ...]
@@ -163,7 +163,7 @@ class Checkpoint:
     """The tensors of ``PREFIX.index`` and ``PREFIX.data-00000-of-00001``.
 
     Attributes:
-        name: The checkpoint's name in messages, with its path.
+        name: The words ``checkpoint (PREFIX)``, for messages.
         shapes: Shape of each unsliced tensor of a type in ``DTYPES``, by name.
     """
 
@@ -171,7 +171,7 @@ class Checkpoint:
         """Reads the index of the checkpoint.
 
         Args:
-            prefix: The path without ``.index``.
+            prefix: The path of the index without ``.index``.
 
         Raises:
             RunError: The index is missing or damaged.
@@ -205,14 +205,14 @@ class Checkpoint:
         with reading_file(_CHECKPOINT, path), open(path, "rb") as file:
             # Check the size before allocating memory for the tensor.
             if entry.offset + entry.size > os.fstat(file.fileno()).st_size:
-                raise ValueError(f"{name} lies beyond its end")
+                raise ValueError(f"{name} is beyond its end")
             file.seek(entry.offset)
             data = file.read(entry.size)
             check_crc(data, entry.crc, name)
             return np.frombuffer(data, entry.dtype).reshape(entry.shape)
 
     def _entry(self, message: Message) -> _Entry | None:
-        """Returns the index entry in ``message``; None if the tensor is unsupported."""
+        """Parses an index entry; returns None for a sliced tensor or another dtype."""
         dtype = DTYPES.get(message.whole(1))
         is_sliced = bool(message.raw(7))
         if dtype is None or is_sliced:
@@ -226,7 +226,7 @@ class Checkpoint:
             crc=message.fixed32(6),
         )
         if entry.size != math.prod(entry.shape) * dtype.itemsize:
-            raise ValueError("a tensor in it is of another size than its shape says")
+            raise ValueError("the size of a tensor in it does not match the shape")
         if entry.shard >= self._num_shards:
             raise ValueError("a tensor in it is in a file beyond the last")
         return entry
@@ -236,14 +236,14 @@ def read_table(data: memoryview) -> dict[bytes, memoryview]:
     """Returns the values of a LevelDB table by key.
 
     Raises:
-        ValueError: The data is no table or is compressed, or a checksum is wrong.
+        ValueError: The data is not a table or is compressed, or a checksum is wrong.
     """
     footer = data[-_FOOTER_BYTES:]
     if len(footer) < _FOOTER_BYTES or footer[-len(_MAGIC) :] != _MAGIC:
-        raise ValueError("it is no table of keys")
+        raise ValueError("it is not a table of keys")
     place = 0
     for _ in range(2):
-        # Skip the handle of the unused metaindex; the index's handle follows.
+        # Skip the two varints of the metaindex's handle; the index's handle follows.
         _, place = read_varint(footer, place)
     index = _block(data, footer[place:])
     found: dict[bytes, memoryview] = {}
@@ -253,10 +253,10 @@ def read_table(data: memoryview) -> dict[bytes, memoryview]:
         left -= len(block)
         # Reject overlapping blocks: a small file of them could take hours to read.
         if left < 0:
-            raise ValueError("its blocks lie over each other")
+            raise ValueError("its blocks overlap")
         for key, value in _entries(block).items():
             if key in found or len(found) == _MAX_KEYS:
-                raise ValueError("a key is in it twice, or keys are too many")
+                raise ValueError("it has a key twice, or too many keys")
             found[key] = value
     return found
 
@@ -266,21 +266,21 @@ def _block(data: memoryview, handle: memoryview) -> memoryview:
     size, _ = read_varint(handle, place)
     end = offset + size
     if end + _TRAILER_BYTES > len(data):
-        raise ValueError("a block of it lies beyond its end")
+        raise ValueError("one of its blocks is beyond its end")
     stored = int.from_bytes(data[end + 1 : end + _TRAILER_BYTES], "little")
     check_crc(data[offset : end + 1], stored, "a block")
     if data[end] != 0:
-        raise ValueError("it is compressed, as TensorFlow writes none since 1.2")
+        raise ValueError("it is compressed, unlike those of TensorFlow 1.2 and later")
     return data[offset:end]
 
 
 def _entries(block: memoryview) -> dict[bytes, memoryview]:
     """Returns the values of a LevelDB block by key."""
-    # The entries are followed by their 4-byte restart offsets and the offsets' count.
+    # After the entries come 4-byte restart offsets, and the number of these offsets.
     num_restarts = int.from_bytes(block[-4:], "little")
     end = len(block) - 4 * (num_restarts + 1)
     if len(block) < 4 or end < 0:
-        raise ValueError("a block of it is too short")
+        raise ValueError("one of its blocks is too short")
     found: dict[bytes, memoryview] = {}
     place, key = 0, b""
     while place < end:
@@ -288,9 +288,9 @@ def _entries(block: memoryview) -> dict[bytes, memoryview]:
         num_own, place = read_varint(block, place)
         length, place = read_varint(block, place)
         if shared > len(key) or num_own + length > end - place:
-            raise ValueError("an entry of it is longer than its block")
+            raise ValueError("one of its entries is longer than its block")
         if shared + num_own > _MAX_KEY_BYTES or len(found) == _MAX_KEYS:
-            raise ValueError("a key of it is too long, or keys are too many")
+            raise ValueError("it has a key that is too long, or too many keys")
         key = key[:shared] + bytes(block[place : place + num_own])
         place += num_own
         found[key] = block[place : place + length]

@@ -1,11 +1,11 @@
-"""Reads the weights of the benchmark's network under TensorFlow's names.
+"""Reads the weights of the benchmark's network from a TensorFlow file.
 
-Source: MLPerf training v2.1, minigo, ``dual_net.py``. Its layers are unnamed, so
-TensorFlow numbers them by kind in the order of creation: the convolutions and norms of
-the stem, of the blocks (two per block), of the policy head and of the value head; the
-dense layers of the policy, of the value's hidden layer and of the value.
+Source: MLPerf training v2.1, minigo, ``dual_net.py``. Its layers have no names, so
+TensorFlow numbers the layers of each kind in order of creation. Convolutions and batch
+norms: the stem, the blocks (two per block), the policy head, the value head. Dense
+layers: the policy, the value's hidden layer, the value.
 
-Legend: N is the side of the board.
+N is the side length of the board.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["MinigoWeights", "read_weights"]
 
 _STEP = "global_step"
 _MAX_WEIGHTS = 1 << 26
-_KIND = "fetch a checkpoint of minigo 0.7 or later"
+_KIND = "download a checkpoint of minigo 0.7 or later"
 
 
 @dataclass(frozen=True)
@@ -33,36 +33,36 @@ class MinigoWeights:
     """The configuration and weights of a benchmark network."""
 
     config: MinigoConfig
-    """The size of the network."""
+    """The network's config, as found in the file."""
     side: int
-    """N, the side of the network's board."""
+    """N, the side length of the network's board."""
     tensors: dict[str, NDArray[np.float32]]
-    """The complete state of the network, under the names of ``MinigoNet``."""
+    """The complete state of the network, with ``MinigoNet``'s tensor names."""
     num_steps: int
-    """Number of learner steps so far; 0 if unknown."""
+    """Number of learner steps with which the network was trained; 0 if unknown."""
 
 
 def read_weights(file: TensorFile) -> MinigoWeights:
-    """Returns the network whose weights are in a file.
+    """Returns the benchmark network in a file, without the optimizer's state.
 
-    The optimizer's momenta are not read.
+    The file's tensor names and shapes determine the network's size.
 
     Args:
         file: A checkpoint or a frozen graph.
 
     Raises:
         UsageError: The network exceeds the size limits of ``MinigoConfig``.
-        RunError: The file is damaged, or has no network of the benchmark.
+        RunError: The file is damaged, or does not contain the benchmark's network.
     """
     num_convs = 0
     while _numbered("conv2d", num_convs) + "/kernel" in file.shapes:
         num_convs += 1
-    # The stem has one convolution, each block two, and each of the two heads one.
+    # One convolution in the stem, two in each block, and one in each of the two heads.
     num_blocks, rest = divmod(num_convs - 3, 2)
     if num_blocks < 1 or rest:
         raise RunError(
-            f"{file.name} has {num_convs} convolutions, where the benchmark's network "
-            f"has 3 and 2 a block; {_KIND}"
+            f"{file.name} has {num_convs} convolutions, and the benchmark's network "
+            f"has 3, plus 2 per block; {_KIND}"
         )
     config = MinigoConfig(
         num_blocks=num_blocks,
@@ -75,25 +75,23 @@ def read_weights(file: TensorFile) -> MinigoWeights:
     side = math.isqrt(max(num_cells, 0))
     if side * side != num_cells or not 2 <= side <= MAX_SIDE:
         raise RunError(
-            f"{file.name} has {num_cells + 1} actions, and not the cells of a board of "
-            f"side 2 to {MAX_SIDE} and pass; {_KIND}"
+            f"{file.name} has {num_cells + 1} actions, not those of a board of size 2 "
+            f"to {MAX_SIDE}; {_KIND}"
         )
-    # Without this limit, a graph of a few bytes could make this process use all memory.
+    # A graph of a few bytes can declare huge tensors, which would use up all memory.
     if 18 * num_blocks * config.num_channels**2 > _MAX_WEIGHTS:
         raise RunError(f"{file.name} has too many weights; {_KIND}")
     tensors = _convolutions(file, config) | _dense_layers(file, config, num_cells)
     for name, tensor in tensors.items():
         if not np.isfinite(tensor).all():
-            raise RunError(
-                f"{file.name} has numbers that are not finite, of {name}; {_KIND}"
-            )
+            raise RunError(f"{file.name} has non-finite values in {name}; {_KIND}")
     return MinigoWeights(config, side, tensors, _num_steps(file))
 
 
 def _convolutions(
     file: TensorFile, config: MinigoConfig
 ) -> dict[str, NDArray[np.float32]]:
-    """Returns the tensors of the convolutions and of the norms after them."""
+    """Returns the tensors of the convolutions and of the batch norms after them."""
     num_channels = config.num_channels
     places = [("stem", "stem_norm", (3, 3, NUM_MINIGO_PLANES - 1, num_channels))]
     for block in range(config.num_blocks):

@@ -1,7 +1,7 @@
 """Decodes TensorFlow's files: protocol buffers and checksums.
 
 Source: the Protocol Buffers documentation, "Encoding": a message is a sequence of
-fields, and a field is a key, ``number << 3 | kind``, and a value.
+fields, and a field is a key (``number << 3 | kind``) followed by a value.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from tengen import _core
 __all__ = ["Message", "check_crc", "read_bounded", "read_varint"]
 
 _MAX_VARINT_BYTES = 10
-# Maximum number of fields of a message, far more than a graph has nodes.
+# Maximum number of fields of a message; a graph's nodes are far fewer.
 _MAX_FIELDS = 1 << 17
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-# TensorFlow adds this constant to a checksum that is stored beside its data.
+# TensorFlow masks a checksum that is stored beside its data with this constant.
 _MASK_DELTA = 0xA282EAD8
 _WIDTHS = {_FIXED64: 8, _FIXED32: 4}
 
@@ -34,7 +34,7 @@ def read_varint(data: memoryview, place: int) -> tuple[int, int]:
         place: Offset of the number in ``data``, at least 0.
 
     Raises:
-        ValueError: The number does not end, or is longer than 64 bits.
+        ValueError: The data ends inside the number, or the number exceeds 64 bits.
     """
     value = 0
     for index, byte in enumerate(data[place : place + _MAX_VARINT_BYTES]):
@@ -43,23 +43,23 @@ def read_varint(data: memoryview, place: int) -> tuple[int, int]:
             if value >= 1 << 64:
                 break
             return value, place + index + 1
-    raise ValueError("a number in it has no end or more than 64 bits")
+    raise ValueError("a number in it is unterminated or longer than 64 bits")
 
 
 class Message:
-    """The fields of a protocol buffer message, by number, with all repetitions.
+    """A parsed protocol buffer message: all values of each field, by field number.
 
-    Unused fields are ignored. Bytes are not copied.
+    Callers read the fields that they need. Bytes are not copied.
     """
 
     def __init__(self, data: memoryview) -> None:
         """Parses the message into fields.
 
         Args:
-            data: Exactly the bytes of the message.
+            data: The bytes of the message, and no others.
 
         Raises:
-            ValueError: A field extends beyond the message, its kind is unknown, or
+            ValueError: A field extends beyond the message or has an unknown kind, or
                 there are too many fields.
         """
         self._fields: dict[tuple[int, int], list[int | memoryview]] = {}
@@ -67,7 +67,7 @@ class Message:
         while place < len(data):
             num_fields += 1
             if num_fields > _MAX_FIELDS:
-                raise ValueError(f"it has more than {_MAX_FIELDS} fields in one place")
+                raise ValueError(f"it has more than {_MAX_FIELDS} fields in a message")
             key, place = read_varint(data, place)
             number, kind = key >> 3, key & 7
             value: int | memoryview
@@ -79,15 +79,15 @@ class Message:
                 elif kind in _WIDTHS:
                     length = _WIDTHS[kind]
                 else:
-                    raise ValueError(f"a field in it is of kind {kind}")
+                    raise ValueError(f"a field in it has kind {kind}")
                 if length > len(data) - place:
-                    raise ValueError("a field in it is longer than what holds it")
+                    raise ValueError("a field in it is longer than its message")
                 value = data[place : place + length]
                 place += length
             self._fields.setdefault((number, kind), []).append(value)
 
     def whole(self, number: int, default: int = 0) -> int:
-        """Returns unsigned integer field ``number``; its last value if repeated."""
+        """Returns unsigned integer field ``number``, its last value if repeated."""
         found = self._fields.get((number, _VARINT))
         value = found[-1] if found else default
         assert isinstance(value, int)
@@ -116,7 +116,7 @@ class Message:
         return map(Message, self._parts(number, _BYTES))
 
     def message(self, number: int) -> Message:
-        """Returns the last message of field ``number``; an empty message if absent.
+        """Returns the last nested message of field ``number``; empty if absent.
 
         Raises:
             ValueError: The message is malformed.
@@ -147,20 +147,20 @@ def read_bounded(path: Path, most_bytes: int) -> bytes:
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > most_bytes:
-            raise ValueError(f"it has {size} bytes, and at most {most_bytes} are read")
+            raise ValueError(f"it has {size} bytes, more than {most_bytes}")
         return file.read(most_bytes)
 
 
 def check_crc(data: bytes | memoryview, stored: int, what: str) -> None:
-    """Checks data against a masked CRC-32C checksum.
+    """Verifies data against a masked CRC-32C checksum.
 
-    Source: TensorFlow, ``tensorflow/core/lib/hash/crc32c.h``: the checksum is rotated
-    right by 15 bits, and a constant is added.
+    Source: TensorFlow, ``tensorflow/core/lib/hash/crc32c.h``: to mask a checksum, it is
+    rotated right by 15 bits and a constant is added.
 
     Args:
         data: The bytes that the checksum covers.
         stored: The masked checksum in the file.
-        what: Name of the data, for the message.
+        what: Name of the data, for the error message.
 
     Raises:
         ValueError: The checksum does not match the data.

@@ -1,4 +1,4 @@
-"""Exports, checks, publishes, finds and verifies models.
+"""Models: export, check against torch, publication, lookup by name, verification.
 
 A model is an immutable, numbered directory ``{weights.safetensors, meta.json}``. It
 also has ``model.onnx`` if its run evaluates ONNX graphs, and ``model_int8.onnx`` if it

@@ -91,8 +91,8 @@ def check_export(directory: Path, backend: Backend, inputs: Arrays) -> ExportChe
     expected = evaluate(source, inputs)
     if not all(np.isfinite(answer).all() for answer in expected.values()):
         raise RunError(
-            f"network ({directory}) must answer finite numbers, whatever evaluates it; "
-            f"it is not published, lower the learning rate or check the game's planes"
+            f"network ({directory}) must have finite outputs on every backend, so it "
+            "is not published; lower the learning rate, or check the game's planes"
         )
     is_board = backend.signature.board is not None
     result = _compare(expected, evaluate(backend, inputs), is_board)
@@ -112,8 +112,8 @@ def check_export(directory: Path, backend: Backend, inputs: Arrays) -> ExportChe
         if not found <= limit:
             raise RunError(
                 f"{name} ({found:.3g}) of the exported model {directory} is above "
-                f"{limit:.3g} for {backend.name} {backend.precision}; it is not "
-                f"published, set inference.precision=fp32 or inference.backend=torch"
+                f"{limit:.3g} for {backend.name} {backend.precision}, so it is not "
+                "published; set inference.precision=fp32 or inference.backend=torch"
             )
     return result
 

@@ -23,7 +23,7 @@ from tengen.run import publish_file
 from tengen.tensors import Signature
 
 if TYPE_CHECKING:
-    # At run time, only the functions that export import onnx.
+    # At run time, only the functions that need onnx import it.
     import onnx
 
 __all__ = ["ModelExporter", "OnnxTemplate", "architecture_hash"]
@@ -66,7 +66,7 @@ class OnnxTemplate:
             self._proto = onnx.load_model_from_string(data)
         except Exception as error:
             raise RunError(
-                f"template ({where}) is not an ONNX graph; delete it, it is made again"
+                f"template ({where}) is not an ONNX graph; delete it to make it again"
             ) from error
         self._initializers = {item.name: item for item in self._proto.graph.initializer}
         self._unused = {
@@ -77,7 +77,7 @@ class OnnxTemplate:
         }
         if not self._initializers:
             raise RunError(
-                f"template ({where}) holds no weights; delete it, it is made again"
+                f"template ({where}) contains no weights; delete it to make it again"
             )
 
     @classmethod
@@ -89,16 +89,16 @@ class OnnxTemplate:
             names: The names of all of the network's tensors.
 
         Raises:
-            RunError: The graph has a tensor that the network lacks, which ``patch``
-                could not replace.
+            RunError: The graph has a tensor that the network lacks, so ``patch`` could
+                not replace it.
         """
         import onnx
 
         used = {item.name for item in graph.graph.initializer}
         if unexpected := sorted(used - names):
             raise RunError(
-                f"graph tensor ({unexpected[0]}) is no tensor of the network; make it "
-                f"a parameter or a persistent buffer"
+                f"graph tensor ({unexpected[0]}) is not a tensor of the network; make "
+                "it a parameter or a persistent buffer"
             )
         onnx.helper.set_model_props(
             graph, {_UNUSED_KEY: " ".join(sorted(names - used))}
@@ -137,8 +137,8 @@ class OnnxTemplate:
             dtype = onnx.helper.tensor_dtype_to_np_dtype(item.data_type)
             if tensor.dtype != dtype or tensor.shape != tuple(item.dims):
                 raise RunError(
-                    f"tensor ({name}) is {tensor.dtype} {list(tensor.shape)} and must "
-                    f"be {dtype} {list(item.dims)}; export with the right architecture"
+                    f"tensor ({name}) is {tensor.dtype} {list(tensor.shape)}, not "
+                    f"{dtype} {list(item.dims)}; export with the right architecture"
                 )
             # Convert to little-endian order, which ONNX's raw data has on any machine.
             item.raw_data = tensor.astype(dtype.newbyteorder("<"), copy=False).tobytes()
@@ -205,8 +205,8 @@ class ModelExporter:
             pass
         except OSError as error:
             raise RunError(
-                f"template ({path}) cannot be read, {os_reason(error)}; "
-                f"delete it, it is made again"
+                f"template ({path}) cannot be read, {os_reason(error)}; delete it, and "
+                "it is made again"
             ) from error
         template = _traced(signature, config)
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -217,15 +217,15 @@ class ModelExporter:
 def _traced(signature: Signature, config: NetConfig) -> OnnxTemplate:
     if signature.state:
         raise UsageError(
-            f"net ({config.kind}) keeps state, which graphs do not; "
-            f"set inference.backend=torch"
+            f"net ({config.kind}) is recurrent, which graphs do not support; set "
+            "inference.backend=torch"
         )
     import torch
 
     from tengen.models.trace import trace
     from tengen.nets import InferenceHead
 
-    # Initialising the weights must not change the learner's random number generator.
+    # Building the network must not advance the learner's random number generator.
     with torch.random.fork_rng(devices=[]):
         net = config.build(signature)
     head = InferenceHead(net, outputs=tuple(signature.outputs))

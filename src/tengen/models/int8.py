@@ -30,7 +30,7 @@ _INT8 = InferenceConfig(backend="openvino", precision="int8", batch_shape="dynam
 _HELD_OUT = 3
 _MAX_POLICY_DIVERGENCE = 0.005
 _MAX_VALUE_ERROR = 0.05
-# A finite logit for illegal actions, which gives them probability zero.
+# The logit of illegal actions: finite, but with a probability of zero.
 _ILLEGAL = -1e9
 
 
@@ -104,7 +104,7 @@ def quantise(
         UsageError: OpenVINO is not installed, or the CPU does not support int8.
         RunError: The network has no layer to compute in int8.
     """
-    # Import this module only here, because it imports onnx.
+    # Imported only here, because ``int8_graph`` imports onnx.
     from tengen.models.int8_graph import PEAK_PREFIX, int8_graph, peak_graph
 
     graph = (directory / ONNX_FILE).read_bytes()

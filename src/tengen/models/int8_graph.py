@@ -3,12 +3,11 @@
 Weights become int8 with one scale per output channel, and activations uint8 with one
 scale per tensor. Standard ``QuantizeLinear`` and ``DequantizeLinear`` nodes around a
 convolution express this; a backend that recognizes the nodes computes in integers. The
-first convolution stays in floating point, because it has few input planes, and the
-heads, because they are cheap.
+first convolution and the heads stay in floating point, because they are cheap.
 
-x86 processors without VNNI add pairs of products of uint8 and int8 with saturation at
-32,767, but a sum can reach 2 * 255 * 127. So the scale of an output channel limits the
-sum of any two weights that may form a pair to 128 levels. The graph then has the same
+On x86 processors without VNNI, the sum of two products of uint8 and int8 saturates at
+32,767, but it can reach 2 * 255 * 127. So the scale of an output channel keeps the sum
+of any two weights that may form a pair within 128 levels. The graph then has the same
 outputs with and without VNNI. ``INT8_RULE`` marks graphs with this property.
 """
 
@@ -27,7 +26,7 @@ from tengen.inference.openvino_backend import INT8_RULE
 __all__ = ["PEAK_PREFIX", "int8_graph", "peak_graph"]
 
 PEAK_PREFIX = "peak."
-"""Prefix of the names of outputs that contain the maxima of an activation."""
+"""Prefix of the names of outputs with an activation's maximum in each row."""
 
 # ONNX's reference interpreter supports (De)QuantizeLinear from this opset on.
 _OPSET = 19
@@ -88,7 +87,7 @@ def int8_graph(graph: bytes, peaks: Mapping[str, float]) -> bytes:
         rounding.nodes.append(node)
     if not rounding.tensors:
         raise RunError(
-            "graph (no 3x3 convolution behind the first) has nothing to compute in "
+            "graph (no 3x3 convolution after the first) has nothing to compute in "
             "int8; set inference.precision=bf16"
         )
     tensors = [*weights.values(), *rounding.tensors]
@@ -126,7 +125,7 @@ class _Rounding:
         return self._known[name]
 
     def weight(self, tensor: onnx.TensorProto) -> str:
-        """Quantises a weight ``[O, I, kH, kW]``; returns the dequantised tensor."""
+        """Quantises a weight ``[O, I, kH, kW]``; returns the result's name."""
         array = onnx.numpy_helper.to_array(tensor)
         scales = _scales(_pair_peaks(array), _WEIGHT_LEVELS)
         levels = np.rint(array / scales[:, None, None, None])
@@ -168,7 +167,7 @@ def _pair_peaks(weight: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def _scales(peaks: NDArray[np.floating], num_levels: int) -> NDArray[np.float32]:
-    """Returns the step between quantisation levels; 1 if all values are zero."""
+    """Returns each peak's step between quantisation levels; 1 for a peak of 0."""
     return np.where(peaks > 0, peaks / num_levels, 1.0).astype(np.float32)
 
 

@@ -1,8 +1,8 @@
-"""Converts KataGo networks to models, on first use, and caches the models.
+"""Converts KataGo networks to models on first use, and caches them on disk.
 
-A model supports one board size, but a KataGo network supports all sizes. So each
-requested size has a model directory in the user's cache folder, with the same weights.
-Users may remove these directories at any time.
+A KataGo network supports all board sizes, but a model directory only one. So the user's
+cache folder has a model directory for each requested size, with the same weights. Users
+may remove these directories at any time.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _on_board(path: Path, folder: Path, height: int, width: int) -> ModelDir:
     try:
         found = load_model(kept)
     except UsageError as error:
-        raise RunError(f"{error} (it is made again once {kept} is removed)") from error
+        raise RunError(f"{error} (remove {kept} to make it again)") from error
     return ModelDir(found.path, found.meta, boards)
 
 
@@ -92,8 +92,8 @@ def _make(network: KatagoNetwork, kept: Path, task: str) -> None:
         kept.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RunError(
-            f"cache folder ({kept.parent}) cannot be made, {os_reason(error)}; set "
-            f"XDG_CACHE_HOME to a folder that can be written"
+            f"cache folder ({kept.parent}) cannot be created, {os_reason(error)}; set "
+            "XDG_CACHE_HOME to a writable folder"
         ) from error
 
     def complete(path: Path) -> ModelMeta:
@@ -108,8 +108,8 @@ def _make(network: KatagoNetwork, kept: Path, task: str) -> None:
             raise
 
 
-# Calibration plays this many games with random moves and then _NUM_MOVES moves of the
-# network. It skips the positions before the first _NUM_FIRST of these moves.
+# Calibration plays this many games: random moves, then _NUM_MOVES moves of the network.
+# It skips the positions before the network's first _NUM_FIRST moves.
 _NUM_GAMES = 24
 _NUM_MOVES = 6
 _NUM_FIRST = 2
@@ -121,7 +121,7 @@ _FLOAT = InferenceConfig(backend="openvino", precision="fp32", batch_shape="dyna
 
 
 def add_int8_graph(directory: Path, game: Game) -> None:
-    """Adds ``model_int8.onnx``, if the CPU supports int8 and errors are small. Blocks.
+    """Adds ``model_int8.onnx`` if the CPU supports int8 and errors are small. Blocks.
 
     The int8 graph is calibrated on positions of games that the network plays.
 

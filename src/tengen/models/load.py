@@ -46,7 +46,7 @@ GRAPH_FILES = (ONNX_FILE, INT8_FILE)
 """Names of the optional graph files of a model, in floating point and in int8.
 ``meta.json`` has the SHA-256 of each existing file."""
 
-_ADVICE = "restore it from a copy, or remove its folder to do without this model"
+_ADVICE = "restore it from a copy, or remove its folder to continue without this model"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,19 +64,19 @@ class ModelOrigin:
     num_rows: int | None = None
     """Number of training rows in the run at the checkpoint; None for environments."""
     window_rows: int | None = None
-    """Number of rows in the learner's window at that time; None for environments."""
+    """Rows in the learner's window at the checkpoint; None for environments."""
     pass_generation: int | None = None
     """The newest generation in the training data: the number of the model that finished
-    its games, or negative for imported games. None without passes over generations."""
+    its games, negative for imported games; None without passes over generations."""
     pass_games: int | None = None
     """Games of ``pass_generation`` when the pass over it began; None without passes."""
     learned_from_at: float | None = None
-    """UNIX time in seconds of the first learner step after the previous model; None up
-    to schema 4."""
+    """UNIX time in seconds of the first learner step after the previous model; None in
+    models up to schema 4."""
     learned_to_at: float | None = None
-    """UNIX time in seconds of the last learner step; None up to schema 4."""
+    """UNIX time in seconds of the last learner step; None in models up to schema 4."""
     learn_from: str = ""
-    """The run whose games are the training data; empty if it is ``run``."""
+    """The run whose games are the training data; empty if ``run`` played them."""
     initial_model: str = ""
     """The model from whose weights the run started; empty for random weights."""
 
@@ -104,7 +104,7 @@ class ModelMeta:
     origin: ModelOrigin | None = None
     """The run and training data; None in schema 1, and for models without a run."""
     made_at: float | None = None
-    """UNIX time of the export, in seconds; None up to schema 4."""
+    """UNIX time of the export, in seconds; None in models up to schema 4."""
     play: PlayConfig | None = None
     """Settings of the search in play; None in older models, and for environments."""
     sha256: dict[str, str]
@@ -154,7 +154,7 @@ def load_model(
     if task is not None and meta.task != task:
         wrong = f"task {meta.task} instead of {task}"
     if wrong:
-        raise UsageError(f"model ({path}) is foreign here, with {wrong}; {_ADVICE}")
+        raise UsageError(f"model ({path}) does not fit here, with {wrong}; {_ADVICE}")
     if WEIGHTS_FILE not in meta.sha256:
         raise error(
             f"meta.json ({path / META_FILE}) has no sha256 of {WEIGHTS_FILE}; "
@@ -187,7 +187,7 @@ def read_weights(directory: Path) -> dict[str, NDArray[np.generic]]:
 
 
 def differences(found: Signature, wanted: Signature) -> str:
-    """Describes how ``found`` differs from ``wanted``; empty if it is compatible.
+    """Returns how ``found`` differs from ``wanted``; empty if they are compatible.
 
     A compatible signature may have additional outputs, and any recurrent state.
     """
@@ -201,7 +201,7 @@ def differences(found: Signature, wanted: Signature) -> str:
 
 
 def _described(signature: Signature) -> dict[str, Any]:
-    """Returns a signature's properties to compare: board fields, or named tensors."""
+    """Returns what ``differences`` compares: the board's fields, or the tensors."""
     if signature.board is not None:
         return dict(to_dict(signature.board))
     tensors = {**signature.inputs, **signature.outputs}
@@ -244,6 +244,6 @@ def _verify(path: Path, expected: str, error: type[TengenError]) -> None:
         ) from reason
     if found != expected:
         raise error(
-            f"model file ({path}) is damaged, its sha256 is not the one in meta.json; "
-            f"{_ADVICE}"
+            f"model file ({path}) is damaged, its SHA-256 differs from that in "
+            f"meta.json; {_ADVICE}"
         )

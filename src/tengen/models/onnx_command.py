@@ -46,7 +46,7 @@ def export_onnx(args: argparse.Namespace) -> dict[str, Any]:
         not signature.state,
         "model",
         args.model,
-        "keeps state from step to step, which graphs do not; use tengen.load",
+        "is recurrent, which graphs do not support; use tengen.load",
     )
     tensors = read_weights(model.path)
     with ProgressLine("making the graph"):

@@ -1,8 +1,8 @@
 """Rules that translate the torch operations of tengen's networks to ONNX.
 
-The rules preserve tensor names, fold no constants, and take milliseconds, while torch's
-exporter takes seconds and needs another package. If a network calls a function without
-a rule, ``tengen.models.trace`` uses torch's exporter.
+The rules keep tensor names, fold no constants and take milliseconds. torch's exporter
+takes seconds and needs the package onnxscript. If a network calls a function without a
+rule, ``tengen.models.trace`` uses torch's exporter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TO_END = 2**63 - 1
 
 
 class NoRuleError(RunError):
-    """An operation or its arguments have no rule for the translation to ONNX."""
+    """Raised if an operation, or one of its arguments, has no rule for ONNX."""
 
 
 class Value(str):
@@ -56,11 +56,11 @@ class GraphBuilder:
         return output
 
     def constant(self, array: NDArray[np.generic]) -> Value:
-        """Adds a constant node; only weights are initializers of the graph."""
+        """Adds a constant node and returns its output; weights are initializers."""
         return self.emit("Constant", value=onnx.numpy_helper.from_array(array))
 
     def axes(self, *axes: int) -> Value:
-        """Adds a constant tensor of axis numbers, ``[len(axes)]`` int64."""
+        """Adds a constant with axis numbers, ``[len(axes)]`` int64, and returns it."""
         return self.constant(np.array(axes, np.int64))
 
     def tensor(self, operand: Value | float, kind: np.dtype[Any]) -> Value:
@@ -179,7 +179,7 @@ def _batch_norm(
         # ONNX's BatchNormalization needs weight and bias, so emit Sub and Div instead.
         if weight is not None or bias is not None:
             raise NoRuleError(
-                "batch_norm (a scale or a shift alone) has no ONNX rule; have both"
+                "batch_norm (a scale or a shift alone) has no ONNX rule; use both"
             )
         axes = graph.axes(*range(1, x.num_axes - 1))
         deviation = graph.emit(
@@ -237,13 +237,13 @@ def _item(graph: GraphBuilder, x: Value, index: Any) -> Value:
         elif isinstance(part, int) and not isinstance(part, bool):
             x = graph.emit("Gather", x, graph.constant(np.array(part)), axis=axis)
         else:
-            raise NoRuleError(f"index ({part}) has no ONNX rule; slice")
+            raise NoRuleError(f"index ({part}) has no ONNX rule; use a slice")
     return x
 
 
 def _slice(graph: GraphBuilder, x: Value, axis: int, part: slice) -> Value:
     if any(isinstance(number, str) for number in (part.start, part.stop, part.step)):
-        raise NoRuleError("index (a tensor) has no ONNX rule; slice by numbers")
+        raise NoRuleError("index (a tensor) has no ONNX rule; slice with numbers")
     start, step = part.start or 0, part.step or 1
     end = _TO_END if part.stop is None else part.stop
     if (start, end, step) == (0, _TO_END, 1):
@@ -335,4 +335,4 @@ RULES: dict[str, Rule] = {
     "transpose": _transpose,
     "unsqueeze": _unsqueeze,
 }
-"""Rules by the name of the torch function or tensor method, with its arguments."""
+"""Rules by name of the torch function or tensor method; they take its arguments."""

@@ -1,6 +1,6 @@
 """Publishes models: writes and verifies a directory, then renames it to its final path.
 
-So a directory in ``candidates`` or ``models`` is always complete, and it is immutable.
+So every directory in ``candidates`` or ``models`` is complete and immutable.
 The role export writes candidates; only the gate accepts or rejects candidates.
 """
 
@@ -64,14 +64,14 @@ def publish_model(
     graph = b""
     if exporter is not None:
         graph = exporter.export(meta.signature, meta.net, tensors)
-    # Load metadata before publication: the gate may move the directory immediately.
+    # Read metadata before publication, after which the gate may move the directory.
     published: list[ModelMeta] = []
 
     def write(path: Path) -> None:
         if graph:
             (path / ONNX_FILE).write_bytes(graph)
         contiguous = {name: np.ascontiguousarray(t) for name, t in tensors.items()}
-        # Do not use save_file of safetensors, which hides the OSError of a full disk.
+        # Not safetensors' save_file, which hides the OSError of a full disk.
         (path / WEIGHTS_FILE).write_bytes(save(contiguous))
         _write_meta(path, meta)
         if complete is not None:

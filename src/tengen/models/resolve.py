@@ -1,4 +1,4 @@
-"""Finds models by name: of a run, in a directory, bundled, or in a KataGo file."""
+"""Finds a model by name: of a run, in a directory, bundled, or in a KataGo file."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def resolve_model(source: str | Path) -> ModelDir:
     known = [] if Path(word).exists() else bundled_names()
     advice = did_you_mean(word, known, "check the path")
     raise UsageError(
-        f"model ({source}) is neither a run directory, RUN@NUMBER, a model directory "
-        f"nor a bundled player; {advice}"
+        f"model ({source}) must be a run directory, RUN@NUMBER, a model directory or a "
+        f"bundled player; {advice}"
     )
 
 
@@ -56,7 +56,7 @@ def _newest(path: Path) -> ModelDir:
     number = run.models.latest()
     if number is None:
         raise UsageError(
-            f"run ({path}) has no published model yet; train it longer or name one"
+            f"run ({path}) has no published model yet; train it longer, or name another"
         )
     return load_model(run.models.entry(number), _task(run))
 
@@ -65,10 +65,10 @@ def _numbered(path: Path, number: int) -> ModelDir:
     run = RunDirectory.open(path)
     numbers = run.models.numbers()
     if number not in numbers:
-        known = f"it has {numbers[0]} to {numbers[-1]}" if numbers else "it has none"
-        raise UsageError(
-            f"model ({path}@{number}) is not published in this run; {known}"
+        known = (
+            f"the run has {numbers[0]} to {numbers[-1]}" if numbers else "it has none"
         )
+        raise UsageError(f"model ({path}@{number}) does not exist; {known}")
     return load_model(run.models.entry(number), _task(run))
 
 

@@ -2,7 +2,7 @@
 
 If an operation has no rule, torch's exporter converts the network instead. It takes
 seconds, needs the package onnxscript, and supports nearly all operations. Its graph
-optimisation is off, because it would fold weights, which could then not be replaced.
+optimisation is off, because folded weights could not be replaced later.
 
 Legend: B batch, H W board, A actions.
 """
@@ -38,7 +38,7 @@ __all__ = ["trace"]
 _PREFIX = "net."
 # Arguments of torch functions that do not affect the result in a graph.
 _NO_MATTER = ("inplace", "memory_format", "momentum", "_stacklevel")
-# Names of the first arguments of torch's functions, in order, and synonyms of names.
+# Names of the first arguments of torch's functions, in order; synonyms of arguments.
 _FIRST_NAMES = ("input", "tensors", "other")
 _SAME_NAMES = {"axis": "dim"}
 # The properties of tensors that a network may read.
@@ -75,7 +75,7 @@ def trace(head: InferenceHead, signature: Signature) -> onnx.ModelProto:
     try:
         runs = [_followed(head, signature, any_size, num_rows) for num_rows in (2, 3)]
         if any(reads_sizes for _, reads_sizes in runs):
-            # A network may branch on a size.
+            # Compare a third size, because the network may branch on a size.
             runs.append(_followed(head, signature, any_size, 64))
     except NoRuleError as error:
         return _export_by_torch(head, signature, any_size, str(error))
@@ -89,7 +89,7 @@ def trace(head: InferenceHead, signature: Signature) -> onnx.ModelProto:
 def _followed(
     head: InferenceHead, signature: Signature, any_size: bool, num_rows: int
 ) -> tuple[onnx.ModelProto, bool]:
-    """Follows the operations that a network calls for ``num_rows`` rows.
+    """Translates the operations that a network calls for ``num_rows`` rows.
 
     Returns:
         The graph, and whether the network reads the size of a tensor.
@@ -103,7 +103,7 @@ def _followed(
         for name, spec in signature.inputs.items()
     }
     if any_size:
-        # Boards of another size for each number of rows.
+        # Use a different board size for each number of rows.
         more = num_rows.bit_length() - 1
         examples["planes"] = functional.pad(
             examples["planes"], (0, more, 0, 2 * more + num_rows % 2)
@@ -128,7 +128,7 @@ class _Followed(TorchFunctionMode):
         self._graph = GraphBuilder()
         self._net = net
         self._state = net.state_dict(keep_vars=True)
-        # Values by the id() of their tensors, which are held so that no id is reused.
+        # Values by their tensors' id(). Holds the tensors, so that no id is reused.
         self._values: dict[int, tuple[Value, Tensor]] = {}
         self._weights = {id(tensor): name for name, tensor in self._state.items()}
         for name, tensor in inputs.items():
@@ -150,7 +150,7 @@ class _Followed(TorchFunctionMode):
         if versions != [tensor._version for tensor in given]:
             raise NoRuleError(f"operation ({name}, in place) has no ONNX rule")
         if not isinstance(result, Tensor):
-            # Any other number would be a constant of the graph that depends on data.
+            # Any other result depends on data, but would be a constant of the graph.
             if name not in _PROPERTIES:
                 raise NoRuleError(f"operation ({name}) has no ONNX rule")
             self.reads_sizes |= name == _SHAPE
@@ -264,7 +264,7 @@ class _Followed(TorchFunctionMode):
 
 
 def _tensors(argument: Any) -> Iterator[Tensor]:
-    """Yields the tensors in an argument, also in nested tuples and lists."""
+    """Yields the tensors in an argument, including those in nested tuples and lists."""
     if isinstance(argument, Tensor):
         yield argument
     elif isinstance(argument, tuple | list):
@@ -291,7 +291,7 @@ def _export_by_torch(
 
     Args:
         head: The network.
-        signature: The network's signature, with inputs and outputs in its order.
+        signature: The signature, with inputs and outputs in the same order as ``head``.
         any_size: Whether H and W of a board are dynamic.
         reason: Why the rules cannot convert the network, for error messages.
 
@@ -328,8 +328,8 @@ def _export_by_torch(
     found = {item.name for item in graph.graph.initializer}
     if lost := sorted(_used(program, _PREFIX) - found):
         raise RunError(
-            f"{reason}, and torch's exporter folds tensor ({lost[0]}), which cannot be "
-            f"patched then; {_ADVICE}"
+            f"{reason}, and torch's exporter folds tensor ({lost[0]}), so that its "
+            f"weights cannot be replaced; {_ADVICE}"
         )
     return graph
 
@@ -354,8 +354,8 @@ def _program(
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise RunError(
-            f"network ({type(head.net).__name__}) cannot be traced: {reason}; keep its "
-            f"shapes free or {_ADVICE}"
+            f"network ({type(head.net).__name__}) cannot be traced: {reason}; use no "
+            f"fixed batch size, or {_ADVICE}"
         ) from error
 
 
@@ -375,7 +375,7 @@ def _used(program: ExportedProgram, prefix: str) -> set[str]:
 def _rename(
     graph: onnx.GraphProto, signature: Signature, prefix: str, names: Set[str]
 ) -> None:
-    """Renames initializers to the network's names; others become constant nodes.
+    """Renames weights to the network's names; other initializers become constants.
 
     Identity nodes connect old and new names, so that subgraphs need no change.
     """

@@ -1,8 +1,8 @@
 """Networks, whose inputs and outputs are the named tensors of a ``Signature``.
 
 A config defines a network's kind and size (``tengen.nets.config``); each kind is one
-file. Importing this package does not import torch, because processes that only read
-configs do not need torch. The first access to a network class imports torch.
+file. Importing this package does not import torch, which processes that only read
+configs do not need. The first access to a network class imports torch.
 """
 
 from __future__ import annotations

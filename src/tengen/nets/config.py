@@ -1,13 +1,13 @@
 """The base class of network configs. Does not import torch.
 
-Each kind is one file of this package (docs/tutorials/own_network.md). No code lists the
-kinds or tests for a network's class, because configs declare the capabilities.
+Each kind is one file of this package (docs/tutorials/own_network.md). Configs declare
+what a network can do, so no code lists the kinds or tests for a network's class.
 
 
 Legend: B batch, C planes, H W board, A actions.
 
-Plane 0 of every board observation is the on-board mask (1 on the board, 0 off it), so
-one network can play boards of several sizes within planes of one size.
+Plane 0 of every board observation is the on-board mask (1 on the board, 0 beyond it),
+so planes of one size can hold boards of several sizes.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class NetConfig(OpenConfig, package="tengen.nets"):
         return frozenset()
 
     def grown(self, size: NetConfig) -> NetConfig:
-        """Returns a copy of this config with the size of ``size``, for a stage.
+        """Returns a copy of this config, as large as the network of ``size``.
 
         Raises:
             UsageError: The network cannot grow.
@@ -91,14 +91,12 @@ class NetConfig(OpenConfig, package="tengen.nets"):
         """Checks that the network can grow into ``new`` without changing its outputs.
 
         Raises:
-            UsageError: The network cannot grow, or not into ``new``.
+            UsageError: The network cannot grow at all, or cannot grow into ``new``.
         """
         self._refuse_growth()
 
     def _refuse_growth(self) -> NoReturn:
-        raise UsageError(
-            f"net ({self.kind}) cannot grow; keep it, and leave out stages"
-        )
+        raise UsageError(f"net ({self.kind}) cannot grow; leave agent.stages out")
 
 
 def board_of(game: Game) -> BoardSpec:
@@ -122,8 +120,8 @@ def check_board(config: NetConfig, wanted: Signature) -> BoardSpec:
     """
     if wanted.board is None:
         raise UsageError(
-            f"net.kind ({config.kind}) reads boards and not "
-            f"{', '.join(wanted.inputs)}; choose a network for environments, as mlp"
+            f"net.kind ({config.kind}) needs a board, not {', '.join(wanted.inputs)}; "
+            "choose a network for environments, such as mlp"
         )
     known = {*wanted.board.signature.outputs, "score"}
     others = sorted(wanted.outputs.keys() - known)
@@ -131,6 +129,6 @@ def check_board(config: NetConfig, wanted: Signature) -> BoardSpec:
         not others,
         "net.kind",
         config.kind,
-        f"answers policy and value and not {', '.join(others)}; choose another network",
+        f"has policy and value, not {', '.join(others)}; choose another network",
     )
     return wanted.board

@@ -56,7 +56,7 @@ class KatagoBlock:
         for name in ("first_side", "last_side"):
             side = getattr(self, name)
             check(side % 2 == 1, name, side, "must be odd; use 3")
-        rule = "must be 0 in a block that has inner ones; pool in one of these"
+        rule = "must be 0 in a block with inner blocks; pool in an inner block"
         check(not (self.inner and self.num_pooled), "num_pooled", self.num_pooled, rule)
 
 
@@ -94,7 +94,7 @@ class KatagoConfig(NetConfig):
         """
         check_fields(self)
         check(self.stem_side % 2 == 1, "stem_side", self.stem_side, "must be odd")
-        rule = "must have one at least; add one"
+        rule = "must have at least one; add one"
         check(len(self.blocks) > 0, "blocks", self.blocks, rule)
 
     @property
@@ -114,9 +114,9 @@ class KatagoConfig(NetConfig):
             and board.policy_layout == "cells_and_pass",
             "net.kind",
             self.kind,
-            f"reads the {NUM_KATAGO_PLANES} planes of go/N/planes=katago and not "
-            f"{board.num_planes} with actions of layout {board.policy_layout}; "
-            "change the task, or choose resnet",
+            f"needs the {NUM_KATAGO_PLANES} planes of go/N/planes=katago, not "
+            f"{board.num_planes} with policy_layout {board.policy_layout}; change the "
+            "task, or choose resnet",
         )
         outputs = {**wanted.outputs, "score": TensorSpec(shape=(2,))}
         return dataclasses.replace(wanted, outputs=outputs)

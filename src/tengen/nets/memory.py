@@ -32,7 +32,7 @@ MAX_CHANNELS = 2048
 MAX_UNITS = 16_384
 
 MAX_UINT8 = 255.0
-"""Maximum of uint8, by which networks divide pixels."""
+"""Maximum of uint8, the divisor of uint8 pixels."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +68,12 @@ def check_no_board(config: NetConfig, wanted: Signature) -> None:
         wanted.board is None,
         "net.kind",
         config.kind,
-        "knows no outcome of a board game; choose a network for boards, as resnet",
+        "has no outputs for board games; choose a network for boards, such as resnet",
     )
 
 
 def check_images(config: NetConfig, wanted: Signature) -> dict[str, Image]:
-    """Returns the image inputs of ``wanted``, after checking that there are any.
+    """Returns the image inputs of ``wanted``, after checking that it has some.
 
     Raises:
         UsageError: No input is an image, or the task is a board game.
@@ -85,7 +85,7 @@ def check_images(config: NetConfig, wanted: Signature) -> dict[str, Image]:
             f"{name} {spec.shape}" for name, spec in wanted.inputs.items()
         )
         raise UsageError(
-            f"net.kind ({config.kind}) reads images, of three axes, and there is only "
+            f"net.kind ({config.kind}) needs images with three axes, and there is only "
             f"{shown}; choose mlp"
         )
     return images
@@ -156,7 +156,7 @@ class ImageConfig(MemoryConfig):
             len(scales) == len(images),
             "net.pixel_scale",
             self.pixel_scale,
-            f"must be one number, or {len(images)}, one for each image; use 255",
+            f"must be one number, or {len(images)}, one per image; use 255",
         )
         return {
             name: MAX_UINT8 if wanted.inputs[name].dtype == "uint8" else scale

@@ -67,8 +67,8 @@ class MinigoConfig(NetConfig):
             and board.policy_layout == "cells_and_pass",
             "net.kind",
             self.kind,
-            f"reads the {NUM_MINIGO_PLANES} planes of go/N/planes=minigo and not "
-            f"{board.num_planes} with actions of layout {board.policy_layout}; "
-            "change the task, or choose resnet",
+            f"needs the {NUM_MINIGO_PLANES} planes of go/N/planes=minigo, not "
+            f"{board.num_planes} with policy_layout {board.policy_layout}; change the "
+            "task, or choose resnet",
         )
         return wanted

@@ -19,7 +19,7 @@ class MlpConfig(MemoryConfig):
     """The config of a multi-layer perceptron, which flattens inputs to vectors.
 
     Each output has its own tower of hidden layers. With an LSTM or stacked images, all
-    outputs share one tower and the LSTM, if any, and each output is a linear layer.
+    outputs share one tower, which the LSTM follows, and each output has a linear layer.
     """
 
     kind: Literal["mlp"] = "mlp"

@@ -50,7 +50,7 @@ class NatureConfig(ImageConfig):
         check_range("convolutions", len(self.channels), 1, 16)
         for name in ("kernels", "strides"):
             values = getattr(self, name)
-            rule = f"must be {len(self.channels)} numbers, one a convolution; complete"
+            rule = f"must be {len(self.channels)} numbers, one per layer; complete"
             check(len(values) == len(self.channels), name, values, f"{rule} them")
 
     def signature(self, wanted: Signature) -> Signature:
@@ -66,7 +66,7 @@ class NatureConfig(ImageConfig):
                 all(self._side_after(side) >= 1 for side in sides),
                 f"{name} of net.kind nature",
                 f"{image.height} x {image.width}",
-                "must be larger, or the convolutions smaller; set net.channels=[16] "
+                "is too small for the convolutions; set net.channels=[16] "
                 "net.kernels=[3] net.strides=[1] net.num_units=128",
             )
         return dataclasses.replace(wanted, state=self.state(wanted))

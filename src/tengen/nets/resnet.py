@@ -27,15 +27,15 @@ class ResNetConfig(NetConfig):
 
     kind: Literal["resnet"] = "resnet"
     """The kind of network."""
-    num_blocks: int = bounded(4, 2, _MAX_BLOCKS, "one of them has to pool")
+    num_blocks: int = bounded(4, 2, _MAX_BLOCKS, "at least one must pool")
     """Number of residual blocks of two 3x3 convolutions, at least 2. A network with
     more blocks is stronger and slower."""
     num_channels: int = 64
     """Number of channels of the trunk, a multiple of 4, at least 8. A network with more
     channels is stronger and slower."""
     pool_every: int = bounded(3, 2, hint="use 3")
-    """One in ``pool_every`` blocks has global pooling, so that its output depends on
-    the complete board; at least 2."""
+    """One in every ``pool_every`` blocks has global pooling, so that its output depends
+    on the complete board; at least 2."""
     head_channels: int = bounded(32, 1, _MAX_CHANNELS, "use 32")
     """Number of channels in each of the policy and value heads, at least 1."""
     auxiliary: bool = False
@@ -48,7 +48,7 @@ class ResNetConfig(NetConfig):
     ``agent.actor.lead_share`` is above 0."""
     mixed_sizes: bool = False
     """Whether a batch may contain boards of several sizes. If not, every board must
-    fill its planes, and the network needs no mask."""
+    fill its planes."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -61,7 +61,7 @@ class ResNetConfig(NetConfig):
             self.auxiliary or not self.lead,
             "lead",
             self.lead,
-            "needs auxiliary heads; set auxiliary too",
+            "needs auxiliary heads; set auxiliary=true",
         )
         check(
             8 <= self.num_channels <= _MAX_CHANNELS and self.num_channels % 4 == 0,
@@ -75,7 +75,7 @@ class ResNetConfig(NetConfig):
             "net",
             f"{self.num_blocks}x{self.num_channels}",
             f"must have at most {_MAX_WEIGHTS / 1e6:.0f} million weights, not "
-            f"{num_weights / 1e6:.0f}; training takes some 20 bytes a weight",
+            f"{num_weights / 1e6:.0f}, at 20 bytes per weight in training; lower it",
         )
 
     @property

@@ -32,7 +32,7 @@ class TransformerConfig(NetConfig):
     kind: Literal["transformer"] = "transformer"
     """The kind of network."""
     num_layers: int = bounded(4, 1, 64)
-    """Number of transformer layers, of attention and two dense layers each, 1 to 64."""
+    """Number of layers, each with attention and two dense layers, 1 to 64."""
     num_units: int = bounded(64, 1, 4096)
     """Size D of a cell's token, a multiple of ``num_heads``, at most 4096."""
     num_heads: int = bounded(4, 1, 4096)

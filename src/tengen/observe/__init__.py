@@ -1,4 +1,4 @@
-"""Observation of runs: counters, wait times, events, the view and the verdict."""
+"""Monitoring of runs: events, progress, live view, status, curves and bottlenecks."""
 
 from __future__ import annotations
 

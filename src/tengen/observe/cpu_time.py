@@ -18,7 +18,7 @@ __all__ = [
 
 _PROC = Path("/proc")
 
-# Seconds between searches: reading the process table may take as long as a turn.
+# Seconds between scans of the process table, which may take as long as a turn.
 _LOOK_S = 5.0
 # Python's shared-memory cleanup process, which exits after the process that uses it.
 _TRACKER = b"multiprocessing.resource_tracker"
@@ -27,7 +27,7 @@ _TRACKER = b"multiprocessing.resource_tracker"
 class CpuClock:
     """Reads the CPU time of this process and its descendants. Not thread-safe.
 
-    Searches for running descendants only every few seconds.
+    Scans the process table for running descendants at most every five seconds.
 
     Args:
         clock: Returns seconds of a monotonic clock.
@@ -42,7 +42,7 @@ class CpuClock:
     def since_last(self) -> float:
         """Returns the CPU-seconds since the last call, or since the process started.
 
-        Slightly negative if a descendant that was counted as running has ended.
+        The result may be slightly negative after a running descendant has ended.
         """
         times = os.times()
         own_s = sum(times[:4])
@@ -87,15 +87,15 @@ def tree_memory_bytes(root: int) -> int | None:
 
 
 def kill_descendants() -> None:
-    """Kills all descendants of this process, if it must end without closing them.
+    """Kills all descendants of this process, such as a simulator that hangs.
 
-    For example, a descendant may be a simulator that hangs. Does nothing if there is no
-    process table. Processes that have left their parents, such as daemons, survive.
+    Does nothing if there is no process table. Processes that have left their parents,
+    such as daemons, survive.
     """
     own = os.getpid()
     seen = {own}
     found: list[int] = []
-    # Stop all descendants first, because one may start another just before its death.
+    # Stop all descendants first, because a running one could start new processes.
     while new := process_fields(_PROC, own, slice(0)).keys() - seen:
         seen |= new
         for process in new:
@@ -120,7 +120,7 @@ def process_fields(table: Path, root: int, wanted: slice) -> dict[int, int]:
     Args:
         table: Linux's process table, ``/proc``.
         root: The process ID.
-        wanted: Slice of the fields after the name; all must be integers.
+        wanted: Slice of the fields after the name to sum; all must be integers.
 
     Returns:
         The sums by process ID; empty if no process has the ID ``root``.

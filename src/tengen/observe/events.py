@@ -19,7 +19,7 @@ from tengen.run import RunDirectory, storage_error
 __all__ = ["EventFiles", "EventListener", "EventWriter", "read_events"]
 
 _CHUNK_BYTES = 1 << 16
-# Longer lines are ignored. Even a table of thousands of hosts is shorter.
+# Maximum line length; longer lines are ignored. A table of thousands of hosts fits.
 _MOST_LINE_BYTES = 16 << 20
 # Maximum event time, thousands of years from now. Later times and NaN are rejected.
 _MOST_S = 1e11
@@ -40,8 +40,8 @@ class EventListener(Protocol):
 class EventWriter:
     """Appends the events of one incarnation to its own file.
 
-    Not thread-safe. Each event is a single write, so readers see complete lines except
-    after a crash. Events are not fsynced, because nothing resumes from them.
+    Not thread-safe. Each event is a single write, so readers see only complete lines,
+    except after a crash. Events are not fsynced, because no role resumes from events.
 
     Args:
         run: The run.
@@ -133,7 +133,7 @@ class EventFiles:
             self._offsets = {path: path.stat().st_size for path in self._paths()}
 
     def new_events(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yields (file name, event) for all events since the last call, by time."""
+        """Yields (file name, event) for events since the last call, sorted by time."""
         now_s = self._clock()
         if now_s - self._looked_s < self._look_s:
             return iter(())
@@ -160,7 +160,7 @@ def _new_of(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields (file name, event) from the file's offset on, and updates ``offsets``."""
     offset, num_bytes = offsets.get(path, 0), _CHUNK_BYTES
-    # Reopen the file for each read: a run may have more files than a process may open.
+    # Reopen the file for each read, because a run may exceed the limit of open files.
     while data := _read(path, offset, num_bytes):
         whole = data.rfind(b"\n") + 1
         if not whole and num_bytes < _MOST_LINE_BYTES:

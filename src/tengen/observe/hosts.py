@@ -22,7 +22,7 @@ HOSTS = "hosts"
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """The host, place, roles and threads of one process of a run."""
+    """The placement of one process of a run: its host, roles and threads."""
 
     place: str
     """The launcher's name for the process's position, such as ``rank 1``."""
@@ -95,7 +95,7 @@ class HostsLog:
         self._events.write("moved", **asdict(place))
 
     def lost(self, what: str) -> None:
-        """Records the loss of a place, such as an MPI rank, described in one line.
+        """Records in one line, ``what``, the loss of a place, such as an MPI rank.
 
         Raises:
             RunError: Writing to the disk fails.

@@ -48,7 +48,7 @@ class Progress:
     cpu_s: float | None = None
     """CPU seconds of all processes of this call; set after each generation."""
     stage: str = ""
-    """The current activity: self-play, learning, rating."""
+    """The current activity, such as self-play, learning or rating."""
     num_games: int | None = None
     """Games finished since the run began."""
     num_episodes: int | None = None
@@ -60,8 +60,8 @@ class Progress:
     rows_per_s: float | None = None
     """Rows of experience generated in this call, per second of ``elapsed_s``."""
     evaluations_per_s: float | None = None
-    """Positions evaluated by the network in this call to generate experience, per
-    second of ``elapsed_s``; cache hits do not count."""
+    """Positions that the network evaluated in this call to generate experience, without
+    cache hits, per second of ``elapsed_s``."""
     acting_rows_per_s: float | None = None
     """Rows generated per second of acting in the last generation. If roles work
     concurrently: rows per second of all acting processes over the last seconds."""
@@ -73,8 +73,8 @@ class Progress:
     batch_fill: float | None = None
     """Rows in an inference batch divided by its capacity, in [0, 1]."""
     simulation_share: float | None = None
-    """Share of the actors' time spent stepping environments, in [0, 1]; None in games,
-    as are the next three fields."""
+    """Share of the actors' time spent stepping environments, in [0, 1]. This field and
+    the next three are None in games."""
     actor_wait_share: float | None = None
     """Share of the time that actors wait for other roles, in [0, 1]."""
     inference_wait_share: float | None = None

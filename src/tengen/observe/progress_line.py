@@ -24,12 +24,12 @@ class ProgressLine:
     is printed every 30 seconds, so that logs show activity. A background thread writes;
     ``tell`` only stores the text and is cheap.
 
-    ``with ProgressLine("playing") as line:`` opens and closes it. What goes to stdout
-    is printed once it is closed, or by ``leave``.
+    ``with ProgressLine("playing") as line:`` opens and closes the line. Print to stdout
+    only after the line is closed, or with ``leave``.
 
     Attributes:
-        patience_s: Seconds after which a terminal first shows something: a command that
-            is done sooner shows no progress.
+        patience_s: Seconds until the line first appears on a terminal, so that fast
+            commands show no progress.
         draw_s: Seconds between two drawings on a terminal.
         log_s: Seconds between two lines of a log.
     """
@@ -101,7 +101,7 @@ class ProgressLine:
         self._was_drawn = False
 
     def _write(self, text: str) -> None:
-        # The stream may be closed, which must not end the command.
+        # A closed stream must not end the command.
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(text)
             self._stream.flush()
@@ -120,7 +120,7 @@ def silenced() -> Iterator[None]:
 
 @contextlib.contextmanager
 def wiped() -> Iterator[None]:
-    """Context manager that erases progress lines, so that others can use stderr."""
+    """Context manager that erases progress lines, so that other code can use stderr."""
     with contextlib.ExitStack() as stack:
         for line in list(_open):
             stack.enter_context(line._lock)

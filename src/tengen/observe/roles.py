@@ -1,4 +1,4 @@
-"""Lists a run's standalone role processes, and judges whether they keep pace."""
+"""Lists a run's standalone role processes, and finds the one that limits the run."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class RoleProcess:
         try:
             return _state(self.last)
         except (LookupError, TypeError, ValueError):
-            return "not known"  # The event is malformed.
+            return "unknown"  # The event is malformed.
 
 
 class RoleProcesses:
@@ -150,8 +150,8 @@ class RoleProcesses:
 def read_roles(run: RunDirectory, processes: RoleProcesses) -> list[dict[str, Any]]:
     """Returns a run's standalone role processes as JSON values.
 
-    Keys: ``role``; ``process``, ``PID on HOST`` or None if the run needs the role and
-    no process has it; ``writer``, the writer of self-play or one of several inference
+    Keys: ``role``; ``process``, ``PID on HOST``, or None if the run needs the role and
+    no process runs it; ``writer``, the self-play writer, or one of several inference
     servers; ``state``; and ``age_s``, the age of the state in seconds. Empty if no role
     has run standalone, or if ``tengen train`` is running.
     """
@@ -166,7 +166,7 @@ def read_roles(run: RunDirectory, processes: RoleProcesses) -> list[dict[str, An
         for process, writer in holders.items():
             if process in alive:
                 state = alive[process].state
-                state = f"not heard of; last {state}" if process in away else state
+                state = f"out of contact; last {state}" if process in away else state
                 age_s = max(0.0, time.time() - float(alive[process].last["time_s"]))
                 found.append(_row(role, process, writer, state, round(age_s, 1)))
         if not alive and role in needed:
@@ -213,8 +213,8 @@ def ratio(
         config: The run's config, as in ``run.json``.
         now_s: The current time, UNIX seconds.
         suppliers: The roles that supply the learner, in the order in which rows pass
-            them, with the share of time that each is busy, or None if no process has
-            the role.
+            them, with the share of time that each role is busy, or None if no process
+            runs it.
     """
     if learner.learned_s is None:
         return None
@@ -238,7 +238,7 @@ def role_holders(run: RunDirectory, role: str) -> dict[str, str | None]:
         }
     mirrors = {one.index: one.process for one in read_mirrors(run) if one.role == role}
     if role != "selfplay":
-        # Of several actors, the first represents the role.
+        # If there are several actors, the first one represents the role.
         holder = run.lock_holder(role) or run.lock_holder(f"{role}-0")
         holder = mirrors.get(0, holder)
         return {} if holder is None else {holder: None}
@@ -329,8 +329,8 @@ def _state(event: Mapping[str, Any]) -> str:
     if event["kind"] == "turn" and event.get("role") == _SERVING:
         rate = event["num_evaluations"] / max(1e-9, event["seconds"])
         return (
-            f"answers {rate:,.0f} rows/s of {event['num_sessions']} groups, "
-            f"{event['batch_rows']:.1f} in a batch, on model {event['model']}"
+            f"evaluates {rate:,.0f} rows/s for {event['num_sessions']} groups, "
+            f"{event['batch_rows']:.1f} per batch, with model {event['model']}"
         )
     if event["kind"] == "turn":
         did = [f"{word} {event[name]}" for name, word in _DID if name in event]
@@ -357,10 +357,10 @@ _DID = (
 
 
 def _uses(turn: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-    """Returns, as text, how often the learner used each row and the limit, if known."""
+    """Returns how often the learner used each row, as text; empty if unknown."""
     num_rows = turn.get("table", {}).get("num_rows")
     wanted = config.get("store", {}).get("limiter", {}).get("samples_per_row")
     if not num_rows or wanted is None:
         return ""
     num_samples = turn["total_steps"] * config["learner"]["batch_size"]
-    return f", each row was used {num_samples / num_rows:.1f} times of {wanted:g}"
+    return f", each row was used {num_samples / num_rows:.1f} times (limit {wanted:g})"

@@ -65,8 +65,8 @@ class Curve:
 class RunView:
     """Accumulates a run's events in bounded memory. Used by one thread at a time.
 
-    After a kill, a call resumes from a checkpoint and repeats some steps. So points at
-    or after the step of a call's first point are removed. Malformed events are ignored.
+    A call that resumes after a kill repeats some steps, so its first point removes all
+    points from the same step on. Malformed events are ignored.
 
     Args:
         run: The run.
@@ -151,7 +151,7 @@ class RunView:
         return point
 
     def shown_curves(self) -> dict[str, dict[str, list[float]]]:
-        """Returns the result of ``Curve.shown`` for each curve, by tag."""
+        """Returns each curve's points for display, by tag; see ``Curve.shown``."""
         return {tag: curve.shown() for tag, curve in sorted(self.curves.items())}
 
     def _take_hosts(self, event: Mapping[str, Any], file: str) -> None:

@@ -1,4 +1,4 @@
-"""``tengen status`` and ``tengen stop``, which use only the run directory."""
+"""``tengen status`` and ``tengen stop``, which only access the run directory."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ HOST_STATUS = "host_status.json"
 from the run's host."""
 
 _LITTLE_BYTES = 1e9
-# The gate evaluates one candidate while the next may be new. If there are more
-# candidates, the gate will skip some.
+# One candidate may be in evaluation and one may be new. If there are more, the gate is
+# too slow and will skip some.
 _MANY_CANDIDATES = 3
 
 
@@ -63,7 +63,7 @@ def status(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def stop(args: argparse.Namespace) -> dict[str, Any]:
-    """Requests that a run's roles save their work and end; returns immediately.
+    """Asks a run's roles to save their work and end; returns without waiting.
 
     Raises:
         UsageError: The run does not exist.
@@ -72,7 +72,7 @@ def stop(args: argparse.Namespace) -> dict[str, Any]:
     run = RunDirectory.open(args.run)
     run.request_stop()
     if not args.json:
-        print(f"{run.path}: every role saves its work and ends")
+        print(f"{run.path}: asked every role to save its work and end")
     return {"run": str(run.path), "stop_requested": True}
 
 
@@ -142,7 +142,7 @@ def _of_host(run: RunDirectory) -> tuple[dict[str, Any], str]:
         RunError: The file is damaged.
     """
     path = run.path / HOST_STATUS
-    advice = "remove it; a role that works here makes it again"
+    advice = "remove it; a role that runs here creates it again"
     content = read_object(path, "status", schema=1, advice=advice)
     try:
         report = dict(content["report"])
@@ -168,7 +168,7 @@ def _role(role: dict[str, Any]) -> str:
 
 
 def _unfinished(run: RunDirectory) -> list[str]:
-    """Returns the names of writers with unfinished games that no process continues."""
+    """Returns the names of writers whose unfinished games no process continues."""
     writers = {
         path.parent.parent for path in find_files(run.experience, "*/*/*.journal")
     }
@@ -210,8 +210,8 @@ def _waiting(num_candidates: int, gate_too_slow: bool) -> str:
     if not gate_too_slow:
         return f"{num_candidates} for the gate"
     return (
-        f"{num_candidates} for the gate, which is too slow and will pass over all but "
-        "the newest; give tengen gate more --threads, or lower --set "
+        f"{num_candidates} for the gate, which is too slow and will skip all but the "
+        "newest; give tengen gate more --threads, or lower --set "
         "agent.gate.num_simulations"
     )
 
@@ -221,8 +221,8 @@ def _experience(num_bytes: int, learn_from: str | None) -> str:
     if learn_from is None:
         return size
     if RunDirectory(learn_from).is_new:
-        return f"none: learn_from ({learn_from}) is not a run directory; put it back"
-    return f"{size} of {learn_from}, whose games this run learns from; it plays none"
+        return f"none: learn_from ({learn_from}) is not a run directory; restore it"
+    return f"{size} of {learn_from}, from whose games this run learns"
 
 
 def _size_bytes(folder: Path) -> int:
@@ -246,7 +246,7 @@ def status_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     num_roles = sum(role["process"] is not None for role in report["roles"])
     if num_roles > 0:
         verb = "stopping" if report["stop_requested"] else "running"
-        state = f"{verb}, {num_roles} roles by themselves"
+        state = f"{verb}, {num_roles} standalone roles"
     elif report["running"] is None:
         state = "not running"
     elif report["stop_requested"]:
@@ -261,7 +261,7 @@ def status_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     if report["unfinished"]:
         names = ", ".join(report["unfinished"])
-        rows.append(("unfinished", f"{names}; the command that played goes on with it"))
+        rows.append(("unfinished", f"{names}; the same command continues them"))
     if report["gate"] is not None:
         rows.append(("candidate", _gate(**report["gate"])))
     # A mirror's host may run an older version, which does not report the target.
@@ -271,7 +271,7 @@ def status_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         waiting = _waiting(report["num_candidates"], report["gate_too_slow"])
         rows.append(("waiting", waiting))
     if report["free_bytes"] < _LITTLE_BYTES:
-        rows.append(("disk", f"{report['free_bytes'] / 1e6:,.1f} MB free; free some"))
+        rows.append(("disk", f"{report['free_bytes'] / 1e6:,.1f} MB free; make room"))
     rows += [(one["place"], _place(one)) for one in report["places"]]
     rows += [("lost", line) for line in report["lost"]]
     rows += [(role["role"], _role(role)) for role in report["roles"]]

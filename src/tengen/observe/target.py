@@ -30,7 +30,7 @@ T = TypeVar("T")
 TARGET_SCHEMA = 1
 """Schema version of files in ``RUN/eval/target``, and the newest that can be read."""
 RECORD_FILE = re.compile(r"([0-9]{6,18})\.json")
-"""File name pattern of a model's match record; ``000017.json`` is that of model 17."""
+"""Pattern of a match record's file name, such as ``000017.json`` for model 17."""
 MAX_TIME_S = 1e11
 """The maximum Unix time in these files, in seconds; thousands of years from now."""
 _MAX_NUMBER = 10**12
@@ -46,7 +46,7 @@ class TargetResult:
     target: str = ""
     """The opponent, as in the run's config."""
     win_rate: float
-    """The fraction of points that a model must reach, in [0, 1]."""
+    """The minimum score per game with which a model passes, in [0, 1]."""
     num_games: int = 0
     """Number of games that each model plays against the target."""
     num_models: int = 0
@@ -58,7 +58,7 @@ class TargetResult:
     passed: int | None
     """The first model that reached ``win_rate``; None if no model has reached it."""
     passed_after_s: float | None
-    """Seconds of training until model ``passed``; None if unknown or none passed."""
+    """Seconds of training until model ``passed``; None if it is unknown."""
     smoothed_after_s: float | None = None
     """Seconds of training until a curve through the results of all models crosses
     ``win_rate``; None if the curve does not cross it."""
@@ -74,7 +74,7 @@ class TargetResult:
         """Checks the ranges of the fields.
 
         Raises:
-            UsageError: A field is out of its range, or contradicts another.
+            UsageError: A field is out of its range, or contradicts another field.
         """
         check_range("win_rate", self.win_rate, 0, 1)
         check_range("iterations", self.iterations, 0, _MAX_NUMBER)
@@ -91,9 +91,9 @@ class TargetResult:
             has_time == (self.passed is not None and self.clock_at is not None),
             "passed_after_s",
             self.passed_after_s,
-            "must be there if a model passed and the clock is known, and only then",
+            "must be set if and only if a model passed and the clock is known",
         )
-        rule = "must be empty in the closed division, and only there"
+        rule = "must be empty if and only if the division is closed"
         named = list(self.open_because)
         check(self.is_closed == (not named), "open_because", named, rule)
 
@@ -115,7 +115,7 @@ def read_result(folder: Path) -> TargetResult | None:
 def read_fields(
     cls: type[T], path: Path, content: Mapping[str, Any], advice: str = _ADVICE
 ) -> T:
-    """Returns a dataclass built from a file's content. Ignores undeclared keys.
+    """Returns a dataclass built from a file's content. Ignores unknown keys.
 
     Args:
         cls: The dataclass.
@@ -176,7 +176,7 @@ def target_line(found: Mapping[str, Any]) -> str:
     opponent = found["opponent"]
     if not found["has_result"]:
         return (
-            f"{found['num_evaluated']} of {found['num_models']} models have met "
+            f"{found['num_evaluated']} of {found['num_models']} models have played "
             f"{opponent}"
         )
     if found["passed"] is None:
@@ -185,7 +185,7 @@ def target_line(found: Mapping[str, Any]) -> str:
             f"{found['win_rate']:g} against {opponent}"
         )
     after_s = found["passed_after_s"]
-    after = "" if after_s is None else f", {after_s:,.1f} s after training began"
+    after = "" if after_s is None else f", {after_s:,.1f} s after training started"
     return (
         f"model {found['passed']:06d} is the first to reach {found['win_rate']:g} "
         f"against {opponent}{after}"

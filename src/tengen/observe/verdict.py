@@ -1,12 +1,12 @@
 """Pure functions that name a run's bottleneck and give advice, based on its reports.
 
-If roles work in turns, their shares of the time show the bottleneck. If all roles of a
-game work concurrently, the learner's busy share shows it, because the learner may use
-each row only ``store.limiter.samples_per_row`` times and then waits for new rows. In
-environments each stage waits for slower stages: actors wait for inference results if
-inference is slow, and for space in the table if the learner is slow; inference waits
-for rows and the learner for items if actors are slow. So the stage that waits least is
-the bottleneck.
+If roles work in turns, the role with the largest share of the time is the bottleneck.
+If the roles of a game work concurrently, the learner's busy share decides: the learner
+may use each row only ``store.limiter.samples_per_row`` times, so it waits if self-play
+is slower. In environments each stage waits for slower stages: actors wait for inference
+results if inference is slow, and for space in the table if the learner is slow;
+inference waits for rows and the learner for items if actors are slow. So the stage that
+waits least is the bottleneck.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ __all__ = [
 # Share of the time above which a stage other than playing may be the bottleneck.
 _MUCH = 0.5
 _SOME = 0.25
-# Minimum share of the time at which stages besides playing and learning are shown.
+# Stages other than playing and learning are shown from this share of the time on.
 _SHOWN = 0.05
-# A stage that is busy for more than this share of its time is at its limit.
+# A stage that is busy for more than this share of its time is saturated.
 _FULL = 0.85
 # If roles work concurrently, a role busy for more than ``_BEHIND`` of the time delays
 # other roles, and a role busy for less than ``_WAITS`` waits for other roles.
 _BEHIND = 0.9
 _WAITS = 0.5
-# A batch fill below this share means that some slots have no game left to play.
+# Below this batch fill, some slots have no game left to play.
 _HALF_EMPTY = 0.6
 # Maximum number of waiting processes that a verdict names.
 _NAMED = 4
 
 _WORDS = {"selfplay": ("self-play", "trees"), "actor": ("acting", "steps")}
-"""Names of a role's activity and of its work besides network evaluation, by role."""
+"""Names of a role's activity and of its work other than network evaluation."""
 
 ADVICE = {
     "selfplay": {
         "learning": (
-            "learning takes most; lower --set store.limiter.samples_per_row to use "
-            "each row less often"
+            "learning takes most of the time; lower --set "
+            "store.limiter.samples_per_row to use each row less often"
         ),
         "gate": (
             "the gate's matches take long; lower --set agent.gate.num_simulations or "
@@ -66,124 +66,127 @@ ADVICE = {
             "agent.actor.games_per_generation"
         ),
         "batches": (
-            "batches run part empty; raise --set agent.actor.games_per_generation or "
+            "batches are partly empty; raise --set agent.actor.games_per_generation or "
             "lower --set agent.actor.num_slots"
         ),
         "tree": (
-            "games and trees take more than the net; lower --set "
+            "games and trees take longer than the network; lower --set "
             "agent.actor.full_simulations, or give a new run a larger --set "
             "net.num_blocks"
         ),
         "inference": (
-            "the net takes most; lower --set agent.actor.full_simulations, or give "
-            "more cores by --threads"
+            "the network takes most of the time; lower --set "
+            "agent.actor.full_simulations, or use more cores with --threads"
         ),
     },
     "actor": {
-        "learning": "learning takes most; {lighter}, or give more cores by --actors",
+        "learning": (
+            "learning takes most of the time; {lighter}, or use more cores with "
+            "--actors"
+        ),
         "publishing": (
-            "publishing models takes long; raise --set agent.actor.turn_steps, and of "
-            "a queue --set store.max_items with it"
+            "publishing models takes long; raise --set agent.actor.turn_steps (for a "
+            "queue also --set store.max_items)"
         ),
         "tree": (
-            "stepping the environments takes most; step them beside the learner by "
-            "--actors, or raise --set agent.actor.num_envs to step more of them at "
-            "once, and of a queue --set store.max_items with it"
+            "stepping the environments takes most of the time; step them in parallel "
+            "with --actors, or raise --set agent.actor.num_envs (for a queue also "
+            "--set store.max_items) to step more at once"
         ),
         "inference": (
-            "the net takes most; raise --set agent.actor.num_envs for larger batches, "
-            "and of a queue --set store.max_items with it"
+            "the network takes most of the time; raise --set agent.actor.num_envs (for "
+            "a queue also --set store.max_items) for larger batches"
         ),
     },
 }
-"""Advice by acting role and bottleneck; ``{lighter}`` stands for the result of
+"""Advice by acting role and bottleneck; ``{lighter}`` is replaced with the result of
 ``lighter_learning``."""
 
 AT_ONCE_ADVICE: dict[str, dict[str, str]] = {
     "selfplay": {
         "learning": (
             "the learner cannot keep up; lower --set store.limiter.samples_per_row, or "
-            "give it more cores by --set launch.roles.learn.num_cpus"
+            "give it more cores with --set launch.roles.learn.num_cpus"
         ),
         "gate": (
             "the gate cannot keep up; lower --set agent.gate.num_simulations, or give "
-            "it more cores by --set launch.roles.gate.num_cpus"
+            "it more cores with --set launch.roles.gate.num_cpus"
         ),
         "playing": (
             "the learner waits for self-play; lower --set "
-            "agent.actor.full_simulations, give more cores by --set "
+            "agent.actor.full_simulations, use more cores with --set "
             "launch.roles.selfplay.num_cpus, or raise --set "
             "store.limiter.samples_per_row"
         ),
-        "even": "self-play and learner go together",
+        "even": "self-play and learner keep pace",
     },
     "actor": {
         "learning": (
-            "the learner cannot keep up; {lighter}, give it more cores by --set "
+            "the learner cannot keep up; {lighter}, give it more cores with --set "
             "launch.roles.learn.num_cpus, use fewer --actors, or give a new run a "
             "smaller network"
         ),
-        "gate": "the gate cannot keep up; look at its log",
+        "gate": "the gate cannot keep up; see its log",
         "inference": (
-            "inference cannot keep up; give it more cores by --set "
-            "launch.roles.inference.num_cpus, or each of several GPUs a server by "
-            "--set launch.roles.inference.count, raise --set agent.actor.num_envs for "
-            "larger batches, and of a queue --set store.max_items with it, or give a "
-            "new run a smaller network"
+            "inference cannot keep up; give it more cores with --set "
+            "launch.roles.inference.num_cpus, run one server per GPU with --set "
+            "launch.roles.inference.count, raise --set agent.actor.num_envs (for a "
+            "queue also --set store.max_items) for larger batches, or give a new run a "
+            "smaller network"
         ),
         "simulation": (
-            "the environments take most, and the learner waits; use more --actors, as "
-            "many as there are cores for"
+            "the environments take most of the time, and the learner waits; raise "
+            "--actors to at most the number of cores"
         ),
         "playing": (
             "the learner waits for the actors; use more --actors, or raise --set "
-            "agent.actor.num_envs for larger batches, and of a queue --set "
-            "store.max_items with it"
+            "agent.actor.num_envs (for a queue also --set store.max_items) for larger "
+            "batches"
         ),
-        "even": "actors and learner go together",
+        "even": "actors and learner keep pace",
     },
 }
 """Advice for roles that work concurrently, by acting role and bottleneck."""
 
 LIGHTER = {
-    "agent.num_epochs": "lower --set agent.num_epochs to learn less of each batch",
+    "agent.num_epochs": "lower --set agent.num_epochs to learn less from each batch",
     "store.samples_per_item": (
         "lower --set store.samples_per_item to use each item less often"
     ),
     "": (
-        "raise --set learner.batch_size to make fewer steps, and of a queue --set "
-        "store.max_items with it"
+        "raise --set learner.batch_size (for a queue also --set store.max_items) for "
+        "fewer steps"
     ),
 }
-"""Advice that reduces the learner's work, by setting. The last advice applies if no
-setting is above 1."""
+"""Advice that reduces the learner's work, by the setting to lower. The first setting
+above 1 is chosen; if there is none, the last advice applies."""
 
 ALONE_ADVICE = {
     "selfplay": {
         "learning": (
             "learner too slow; lower --set store.limiter.samples_per_row, give tengen "
-            "learn more --threads or a GPU by --devices, or stop a self-play process"
+            "learn more --threads or a GPU with --devices, or stop a self-play process"
         ),
         "playing": (
             "self-play too slow; start another tengen selfplay on this run, lower "
             "--set agent.actor.full_simulations, or raise --set "
             "store.limiter.samples_per_row"
         ),
-        "even": "self-play and learner go together",
+        "even": "self-play and learner keep pace",
     },
     "actor": {
         "learning": (
-            "learner too slow; give tengen learn more --threads or a GPU by --devices, "
-            "raise --set learner.batch_size, or stop an actor"
+            "learner too slow; give tengen learn more --threads or a GPU with "
+            "--devices, raise --set learner.batch_size, or stop an actor"
         ),
         "playing": (
-            "actors too slow; make a run with more --actors, or raise --set "
+            "actors too slow; start a new run with more --actors, or raise --set "
             "agent.actor.num_envs"
         ),
-        "even": "actors and learner go together",
+        "even": "actors and learner keep pace",
     },
 }
-"""Advice for standalone roles, with keys as in ``AT_ONCE_ADVICE``."""
+"""Advice for standalone roles, by acting role and bottleneck."""
 
 _OF_STAGES = {"export": "publishing", "gate": "gate"}
 _BUSY_WORDS = {
@@ -203,8 +206,8 @@ def verdict(
     Args:
         role: The acting role, ``selfplay`` or ``actor``.
         played: The report of the acting role's last turn.
-        shares: The share of the last generation's time by role, in [0, 1]; the rest is
-            publishing.
+        shares: The share of the last generation's time by role, in [0, 1]; the
+            remaining share is publishing.
         lighter: The result of ``lighter_learning``, in environments.
     """
     playing = shares.get(role, 0.0)
@@ -256,7 +259,7 @@ def environment_verdict(
     Args:
         played: The actors' last report.
         busy: As for ``at_once_verdict``.
-        inference: The share of the time that inference evaluates; None before its first
+        inference: The share of the time that inference is busy; None before its first
             report.
         lighter: The result of ``lighter_learning``.
     """
@@ -293,7 +296,7 @@ def alone_advice(busy: float, suppliers: Mapping[str, float | None]) -> str:
         return advice["even"]
     for role, share in suppliers.items():
         if share is None:
-            return f"nothing comes without {role}; start tengen {role} on this run"
+            return f"nothing arrives without {role}; start tengen {role} on this run"
     if (suppliers.get("shuffle") or 0.0) >= _BEHIND:
         return "shuffle too slow; give tengen shuffle more --threads or other cores"
     return advice["playing"]
@@ -325,8 +328,8 @@ def room_verdict(names: Sequence[str]) -> str:
     several = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     verb = "waits" if len(names) == 1 else "wait"
     return (
-        f"{', '.join(names[:_NAMED])}{several} {verb} for the cluster: where ray "
-        f"status shows no room, free cores or GPUs, or add hosts"
+        f"{', '.join(names[:_NAMED])}{several} {verb} for the cluster: if ray status "
+        "shows no free cores or GPUs, free some or add hosts"
     )
 
 
@@ -338,8 +341,8 @@ def waiting_verdict(learning: float, waiting: float) -> str:
         waiting: The share of the time without new games, in [0, 1].
     """
     advice = (
-        "games come slowly; raise --set store.limiter.samples_per_row to use each row "
-        "more often"
+        "games arrive slowly; raise --set store.limiter.samples_per_row to use each "
+        "row more often"
         if waiting > _SOME
         else "the learner has as many games as it can use"
     )

@@ -1,4 +1,4 @@
-"""The view of a run in progress: a live panel on a terminal, else plain lines."""
+"""The view of a running call: a live panel on a terminal, otherwise plain lines."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ class View(Closable):
         print(f"starting: {what}", file=self._stream, flush=True)
 
     def update(self, progress: Progress) -> None:
-        """Shows the run's progress; may be called often. A plain view ignores it."""
+        """Shows the run's progress; may be called often. A plain view shows nothing."""
 
     def generation(self, progress: Progress) -> None:
         """Shows a finished generation."""
         print(plain_line(progress), file=self._stream, flush=True)
 
     def message(self, text: str) -> None:
-        """Prints a permanent line; if the view is closed, prints the line below it."""
+        """Prints a line that stays visible, also after the view is closed."""
         print(text, file=self._stream, flush=True)
 
 
 def make_view(title: str, stream: IO[str] | None = None) -> View:
-    """Returns a live view if ``stream`` is a terminal, else a plain one.
+    """Returns a live view if ``stream`` is a terminal, otherwise a plain view.
 
     Args:
         title: The task and the agent, such as ``gomoku/9 by alphazero``.
@@ -65,7 +65,7 @@ def make_view(title: str, stream: IO[str] | None = None) -> View:
 
 def describe(progress: Progress) -> list[tuple[str, str]]:
     """Returns a run's known statistics as (name, text) pairs, in display order."""
-    # Environments have no games, and therefore no generations.
+    # Generations are for games; environments have turns.
     has_games = progress.num_games is not None or progress.num_episodes is None
     texts: list[tuple[str, str | None]] = [
         ("generation" if has_games else "turns", f"{progress.generation}"),
@@ -109,7 +109,7 @@ def plain_line(progress: Progress) -> str:
 class _LiveView(View):
     """A view as a panel that is redrawn in place, including the most recent ratings.
 
-    Before the first update, the view is one line, and other code may print below it.
+    Before the first update, the view is a progress line.
     """
 
     def __init__(self, title: str, stream: IO[str]) -> None:

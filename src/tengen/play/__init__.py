@@ -1,4 +1,4 @@
-"""Uses trained models: plays a game, or acts in an environment.
+"""Players that use trained models: for a game, or for an environment.
 
     with tengen.load("runs/connect4") as player:
         action = player.choose([3, 3, 2], simulations=200)

@@ -27,9 +27,9 @@ class AgentModel:
     """An opened model for an environment, with its agent and backend."""
 
     name: str
-    """The name with which the model was opened."""
+    """The name that the user gave for the model, such as a run's path."""
     directory: ModelDir
-    """The directory that contains the model."""
+    """The model's directory."""
     agent: EnvironmentAgent
     """The agent, which chooses actions from the network's outputs."""
     backend: Backend
@@ -48,14 +48,15 @@ def open_agent(
 
     Args:
         model: The model directory.
-        name: The model's name in error messages.
+        name: The name of the model for error messages.
         task: The model's task, if the user specified it for this call. It is required
             for an environment defined by external Python code.
         devices: ``cpu`` or one GPU, such as ``cuda:0``; None for the CPU.
 
     Raises:
-        UsageError: The model plays a board game or was trained for another task, or its
-            environment cannot be created or has changed since training.
+        UsageError: The model plays a board game or was trained for a task other than
+            ``task``, or its environment cannot be created or has changed since
+            training.
         RunError: The backend cannot load the model.
     """
     meta = model.meta
@@ -69,8 +70,8 @@ def open_agent(
     wrong = differences(meta.signature, agent.signature(meta.task))
     if wrong:
         raise UsageError(
-            f"model ({name}) does not fit {meta.task} as it is now, with {wrong}; "
-            f"restore the environment that it was trained in"
+            f"model ({name}) does not fit {meta.task}, which has changed: {wrong}; "
+            "restore the environment of the training"
         )
     backend = open_for_play(model.path, 1, devices=devices or "cpu")
     return AgentModel(name, model, agent, backend)
@@ -90,8 +91,8 @@ class AgentPlayer(Closable):
         while not is_over:
             observation, reward, *_ = env.step(player.act(observation))
 
-    The player stores the recurrent state and the last step of the episode. Used by one
-    thread.
+    The player stores the recurrent state and the last step of the episode. Not
+    thread-safe.
 
     Args:
         model: The opened model.
@@ -109,7 +110,7 @@ class AgentPlayer(Closable):
         """
         self.name = model.name
         self._model: AgentModel | None = model
-        # Only the environment's spec and conversions are used, so close it immediately.
+        # Close the environment at once: only its spec and conversions are used.
         self._env = envs.make(model.task, 1, 0)
         self._env.close()
         self.spec = self._env.spec
@@ -130,7 +131,7 @@ class AgentPlayer(Closable):
         return LAST_REWARD in self._rows.inputs
 
     def reset(self) -> None:
-        """Begins a new episode."""
+        """Begins a new episode: clears the recurrent state and the last action."""
         self._last_action: Any = None
 
     def act(
@@ -140,8 +141,8 @@ class AgentPlayer(Closable):
 
         Args:
             observation: The observation that the environment's ``reset`` or ``step``
-                returned, possibly nested. For suites other than Gymnasium, in the form
-                that the suite's own package returns.
+                returned, possibly nested. For suites other than Gymnasium, the
+                observation must have the form that the suite's own package returns.
             reward: The reward of the last action. Required if ``needs_rewards``, except
                 at an episode's first step; otherwise ignored.
             action_mask: ``info["action_mask"]`` of ``reset`` or ``step``, if the
@@ -177,8 +178,8 @@ class AgentPlayer(Closable):
     def _told(self, reward: float | None) -> Any:
         if reward is None and self.needs_rewards:
             raise UsageError(
-                "reward (None) must be given after an episode's first step to "
-                f"{self.name}, whose network has it as an input; pass act(observation, "
+                "reward (None) is required after an episode's first step, because the "
+                f"network of {self.name} has it as an input; pass act(observation, "
                 "reward)"
             )
         return self.spec.learned(np.array([reward or 0.0], np.float32))

@@ -43,7 +43,7 @@ class BoardText:
 
     @property
     def letters(self) -> str:
-        """The letters of the columns from left to right; empty if it has no letters."""
+        """The columns' letters from left to right; empty if columns have no letters."""
         return ""
 
     @property
@@ -52,11 +52,11 @@ class BoardText:
         return f"an action number, 0 to {self.game.num_actions - 1}"
 
     def write(self, action: int) -> str:
-        """Returns an action in the game's move notation."""
+        """Returns ``action`` as text, in the game's move notation."""
         return str(action)
 
     def read(self, text: str) -> int | None:
-        """Parses a typed move; returns its action, legal or not, or None if invalid."""
+        """Parses a typed move; returns its action (legal or not), or None."""
         if not re.fullmatch("[0-9]{1,6}", text.strip()):
             return None
         action = int(text)
@@ -75,7 +75,7 @@ class BoardText:
 
 @dataclass(frozen=True)
 class _CellBoard(BoardText):
-    """A board on which actions are cells; the last action may be a pass."""
+    """A board whose actions are cells; in some games the last action is a pass."""
 
     @property
     def shape(self) -> Literal["cells", "columns", "text"]:
@@ -137,7 +137,7 @@ class _CellBoard(BoardText):
 
 @dataclass(frozen=True)
 class _ColumnBoard(BoardText):
-    """A board on which actions are columns, into which stones fall."""
+    """A board whose actions are columns; a stone falls to the lowest empty cell."""
 
     @property
     def shape(self) -> Literal["cells", "columns", "text"]:
@@ -151,7 +151,7 @@ class _ColumnBoard(BoardText):
         stones = read_stones(state)
         marked = None
         if last is not None:
-            # Mark the last stone, which is the top stone of its column.
+            # The last stone is the top stone of its column.
             row = next(r for r in range(self.game.height) if stones[r][last] != ".")
             marked = (row, last)
         lines = _rows(stones, marked, colours)
@@ -162,7 +162,7 @@ class _ColumnBoard(BoardText):
 def make_board_text(game: Game) -> BoardText:
     """Returns a text board for a game, chosen by the game's policy layout."""
     has_stones = game.num_planes >= 3 and game.width <= len(_LETTERS)
-    # Exclude OpenSpiel, because the stones' planes differ between its games.
+    # Exclude OpenSpiel, because each of its games orders the planes differently.
     has_stones = has_stones and not game.name.startswith(OPENSPIEL_PREFIX)
     if has_stones and game.policy_layout in ("cells", "cells_and_pass"):
         return _CellBoard(game)
@@ -190,7 +190,7 @@ def read_stones(state: State) -> list[str]:
 def _rows(
     stones: Sequence[str], marked: tuple[int, int] | None, colours: bool
 ) -> list[str]:
-    """Returns the rows with spaces between cells, and parentheses around one cell."""
+    """Returns the board's rows as text, with parentheses around the cell ``marked``."""
     lines = []
     for row, cells in enumerate(stones):
         gaps = [" "] * (len(cells) + 1)

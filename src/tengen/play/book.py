@@ -35,17 +35,17 @@ __all__ = ["MAX_OPENINGS", "Opening", "add_arguments", "book", "find_openings"]
 
 # Simulations per move, as a share of the simulations that evaluate a complete opening.
 _MOVE_SHARE = 0.25
-# Maximum average number of tries per opening, after which ``find_openings`` fails.
+# Maximum number of tries per requested opening; then ``find_openings`` fails.
 _MOST_TRIES = 20
-# Sampling weight that is added to every balancing move, in case its policy is 0.
+# Added to the sampling weight of each balancing move, because its policy may be 0.
 _LEAST_SHARE = 1e-3
-# Number of leading planes with the stones in native games; see core/games/planes.h.
+# In native games, the first planes show the stones; see core/games/planes.h.
 _STONES = 3
 
 
 @dataclass(frozen=True)
 class Opening:
-    """A balanced opening, and its value."""
+    """A balanced opening and its search value."""
 
     moves: tuple[int, ...]
     """The opening's actions from the start of the game."""
@@ -74,8 +74,8 @@ def find_openings(
     the order of moves, only the first is returned.
 
     Args:
-        player: The player that searches, without tree reuse, because openings must not
-            depend on each other.
+        player: The player that searches. Its tree reuse must be off; otherwise each
+            evaluation would depend on the searches before it.
         num_openings: Number of openings to find, 1 to MAX_OPENINGS.
         num_plies: Moves per opening, at least 1. Openings that end the game are
             discarded.
@@ -85,7 +85,7 @@ def find_openings(
         temperature: Sampling temperature, above 0: moves are sampled in proportion to
             policy ** (1 / temperature).
         seed: Seed of the random numbers for sampling.
-        num_threads: Number of threads that search a tree.
+        num_threads: Number of threads that search one tree.
         watch: Called after each try with the numbers of openings found and tried.
 
     Raises:
@@ -125,8 +125,8 @@ def find_openings(
         if len(found) == num_openings:
             return found
     raise RunError(
-        f"openings ({num_openings}) were not found, only {len(found)} different ones "
-        f"of {num_plies} plies are within {within:g}; ask for fewer, or raise "
+        f"openings ({num_openings}) could not be found, only {len(found)} different "
+        f"ones of {num_plies} plies are within {within:g}; request fewer, or raise "
         "--within, --plies or --temperature"
     )
 
@@ -152,7 +152,7 @@ def _balancing(
     shares: NDArray[np.float64],
     within: float,
 ) -> tuple[list[int], NDArray[np.float64]]:
-    """Returns actions after which the network expects an even game, with weights."""
+    """Returns the actions that lead to even positions, and their probabilities."""
     kept, weights = [], []
     for action, share in zip(actions, shares, strict=True):
         then = [*moves, action]
@@ -181,7 +181,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help="RUN, RUN@17, a model directory, katago:FILE or a bundled player, go/9",
+        help="RUN, RUN@17, a model directory, katago:FILE or bundled:go/9",
     )
     parser.add_argument("out", metavar="FILE", type=Path, help="the book to write")
     parser.add_argument(
@@ -192,38 +192,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of openings (100)",
     )
     parser.add_argument(
-        "--plies", type=int, default=4, metavar="N", help="moves of each opening (4)"
+        "--plies", type=int, default=4, metavar="N", help="moves per opening (4)"
     )
     parser.add_argument(
         "--within",
         type=float,
         default=0.2,
         metavar="V",
-        help="greatest distance of an opening's value from 0, between 0 and 1 (0.2)",
+        help="maximum distance of an opening's value from 0, between 0 and 1 (0.2)",
     )
     parser.add_argument(
         "--simulations",
         type=int,
         default=1600,
         metavar="N",
-        help="simulations of the search that judges an opening; the search for "
-        "each move has a quarter of them (1600)",
+        help="simulations of the search that evaluates an opening; the search for each "
+        "move has a quarter of them (1600)",
     )
     parser.add_argument(
         "--temperature",
         type=float,
         default=1.0,
         metavar="T",
-        help="temperature of the moves' draw; above 1 it also draws moves that "
-        "the search likes less (1)",
+        help="temperature for sampling moves; above 1, moves that the search rates "
+        "lower are sampled more often (1)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the draws (0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the sampling (0)")
     parser.add_argument(
         "--threads",
         type=int,
         metavar="N",
-        help="threads that search one tree (1; only with 1 does the same seed "
-        "give the same book)",
+        help="threads that search one tree (1; with more, the same seed gives "
+        "different books)",
     )
     add_task_argument(parser)
 
@@ -244,7 +244,7 @@ def book(args: argparse.Namespace) -> dict[str, Any]:
     check(0 <= args.within <= 1, "within", args.within, "must be in [0, 1]; use 0.2")
     rule = "must be above 0 and at most 100; use 1"
     check(0 < args.temperature <= 100, "temperature", args.temperature, rule)
-    rule = "must be in a folder that exists; make it first"
+    rule = "must be in an existing folder; create it first"
     check(args.out.absolute().parent.is_dir(), "out", str(args.out), rule)
     model = resolve_model(args.model)
     with load_player(args.model, [], task=args.task, is_fresh=True) as player:

@@ -31,14 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help="RUN, RUN@17, a model directory, katago:FILE or a bundled player: "
-        "connect4, go/9, ... of tengen players",
+        help="RUN, RUN@17, a model directory, katago:FILE or a bundled player, such as "
+        "connect4 or go/9 (see tengen players)",
     )
     parser.add_argument(
         "--simulations",
         type=int,
         metavar="N",
-        help=f"simulations a move, how long the agent thinks ({_SIMULATIONS})",
+        help=f"simulations per move ({_SIMULATIONS})",
     )
     add_level_argument(parser)
     add_search_arguments(parser)
@@ -83,7 +83,7 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
         )
         if is_terminal:
             with contextlib.suppress(ImportError):
-                # This import gives ``input`` line editing and a history, if available.
+                # If available, readline adds line editing and a history to ``input``.
                 import readline  # noqa: F401
         run(session, with_prompt=is_terminal)
     return session.report()
@@ -117,7 +117,7 @@ class Opponent(Protocol):
 
     @property
     def name(self) -> str:
-        """The opponent's name, which is shown to the user."""
+        """The opponent's name, shown to the user."""
 
     @property
     def game(self) -> Game:
@@ -176,13 +176,13 @@ class Session:
         self._board = make_board_text(opponent.game)
         self._state: State = opponent.game.new_state()
         commands = (
-            _Command(("hint", "h"), "the move it would play for you", self._hint),
-            _Command(("analyse", "analyze", "a"), "what it sees here", self._analyse),
+            _Command(("hint", "h"), "suggest a move", self._hint),
+            _Command(("analyse", "analyze", "a"), "show its analysis", self._analyse),
             _Command(("undo", "u"), "take your last move back", self._undo),
             _Command(("swap",), "change sides", self._swap),
-            _Command(("new", "n"), "begin again", self._new),
-            _Command(("board", "b"), "show the board again", self._show_board),
-            _Command(("help", "?"), "show this", self._help),
+            _Command(("new", "n"), "start a new game", self._new),
+            _Command(("board", "b"), "show the board", self._show_board),
+            _Command(("help", "?"), "show this help", self._help),
             _Command(("quit", "q", "exit"), "leave", self._quit),
         )
         self._commands = {name: row for row in commands for name in row.names}
@@ -297,7 +297,7 @@ class Session:
             f"you {value_bar(analysis.value_to_play)}   "
             f"{analysis.num_simulations} simulations{ending}"
         )
-        self._show("  move   visits   prior   after it you win")
+        self._show("  move   visits   prior   win rate after it")
         for row in analysis.actions[:_NUM_SHOWN]:
             seen = value_bar(row.value_to_play) if row.visits else "not tried"
             move = self._board.write(row.action)
@@ -309,10 +309,10 @@ class Session:
         return self._state.is_terminal()
 
     def _undo(self) -> None:
-        """Undoes the user's last move and all moves after it."""
+        """Takes back the user's last move and the opponent's reply to it."""
         mine = [ply for ply, who in enumerate(self._movers) if who == self._person]
         if not mine:
-            self._show("there is no move of yours to take back")
+            self._show("you have no move to take back")
             return
         self._reset(self.moves[: mine[-1]])
         self._show_board()

@@ -33,7 +33,7 @@ from tengen.play.agent_player import AgentModel, open_agent
 __all__ = ["add_arguments", "evaluate"]
 
 _MAX_EPISODES = 1_000_000
-# Maximum number of vectorized copies. It is fixed, because the copies affect results.
+# Maximum number of vectorized copies; constant, because results depend on the number.
 _MAX_COPIES = 16
 _OF_EPISODES = (
     "episodes",
@@ -65,57 +65,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=120.0,
         metavar="SECONDS",
-        help="how long one step of all copies may take before they count as hung (120)",
+        help="time limit of one step of all copies, in seconds (120)",
     )
     parser.add_argument(
         "--max-steps",
         type=int,
         default=MAX_STEPS,
         metavar="N",
-        help=f"cut an episode after so many steps ({MAX_STEPS:,})",
+        help=f"truncate episodes after this many steps ({MAX_STEPS:,})",
     )
     parser.add_argument(
         "--protocol",
         metavar="P",
-        help="rules of evaluation for Atari: v5, classic or r2d2 (the task's)",
+        help="evaluation protocol for Atari: v5, classic or r2d2 (that of the task)",
     )
     parser.add_argument(
         "--act",
         choices=get_args(ActingMode),
-        help="how an action is chosen from the network's answers (as the task's "
-        "protocol says)",
+        help="how actions are chosen from the network's outputs (as in the task's "
+        "protocol)",
     )
     parser.add_argument(
         "--epsilon",
         type=float,
-        help="where actions are chosen by epsilon, the share of random ones "
-        f"({Acting.epsilon})",
+        help=f"with --act epsilon, the share of random actions ({Acting.epsilon})",
     )
     parser.add_argument(
         "--video",
         metavar="DIR",
-        help=f"folder for films of the first {MAX_FILMS} episodes",
+        help=f"folder for videos of the first {MAX_FILMS} episodes",
     )
     parser.add_argument(
         "--threads",
         type=int,
-        help="only for a run with a target (agent.target), whose models play it in "
-        "order until one passes: cores to use (all); of the other options only "
-        "--opponent and --task apply there",
+        help="only for a run with a target (agent.target), which its models play in "
+        "order until one passes: cores to use (all); of the other options, only "
+        "--opponent and --task apply",
     )
     parser.add_argument(
         "--opponent",
         metavar="PLAYER",
-        help="the run's target, needed if it is a program (gtp:COMMAND): a program is "
-        "started only if it is named here, never because a file names it",
+        help="the run's target, required if it is a program (gtp:COMMAND): a program "
+        "is started only if you name it here, not because a file names it",
     )
     add_task_argument(parser)
 
 
 def evaluate(args: argparse.Namespace) -> dict[str, Any]:
-    """Plays complete episodes and prints their mean return with a confidence interval.
+    """Plays complete episodes; prints and returns their mean return and its interval.
 
-    For a run with a target, see ``evaluate_models``.
+    A run with a target is evaluated by ``evaluate_models`` instead.
 
     Returns:
         ``model`` (the model directory), ``task``, ``seed``, ``protocol``, ``acting``
@@ -142,7 +141,7 @@ def evaluate(args: argparse.Namespace) -> dict[str, Any]:
         0 < args.step_timeout <= threading.TIMEOUT_MAX,
         "step_timeout",
         args.step_timeout,
-        "must be above 0 and no longer than a thread can wait; use 120",
+        "must be above 0 and at most what a thread can wait; use 120",
     )
     with ProgressLine("opening the model"):
         model = open_agent(resolve_model(args.model), args.model, task=args.task)
@@ -189,7 +188,7 @@ def _evaluate(
     except RunError as error:
         if not result:
             raise
-        # Only closing the environment failed, so report the result all the same.
+        # All episodes are complete and only closing failed, so return the result.
         print(f"tengen: {error}", file=sys.stderr)
         result["exit_code"] = RunError.exit_code
     return result
@@ -236,7 +235,7 @@ def _played(
 
 
 def _acting(args: argparse.Namespace, model: AgentModel, spec: envs.EnvSpec) -> Acting:
-    """Returns the method of choosing actions, from options or the task's protocol.
+    """Returns how to choose actions: from the options, or else the task's protocol.
 
     Raises:
         UsageError: An option is invalid, or would have no effect.
@@ -247,15 +246,15 @@ def _acting(args: argparse.Namespace, model: AgentModel, spec: envs.EnvSpec) -> 
         mode != "sampled" or model.agent.draws_actions,
         "--act",
         mode,
-        f"needs a policy to draw from, and an agent of {model.agent.kind} has values "
-        f"of actions; use --act epsilon --epsilon E for actions as in training",
+        f"needs a policy, and agent {model.agent.kind} has only action values; use "
+        "--act epsilon --epsilon E to act as in training",
     )
     check(
         mode != "epsilon" or spec.actions.is_discrete,
         "--act",
         mode,
-        f"needs actions that are choices, and those of {spec.name} are real numbers; "
-        f"use greedy or sampled",
+        f"needs discrete actions, and those of {spec.name} are continuous; use greedy "
+        "or sampled",
     )
     if args.epsilon is None:
         return Acting(mode=mode, epsilon=usual.epsilon)
@@ -263,7 +262,7 @@ def _acting(args: argparse.Namespace, model: AgentModel, spec: envs.EnvSpec) -> 
         mode == "epsilon",
         "--epsilon",
         args.epsilon,
-        f"is not used where actions are {mode}; add --act epsilon, or leave it out",
+        f"has no effect with --act {mode}; add --act epsilon, or leave it out",
     )
     return Acting(mode=mode, epsilon=args.epsilon)
 
@@ -275,7 +274,7 @@ def _text(path: str, spec: envs.EnvSpec, acting: Acting, report: EpisodesReport)
         low, high = report.interval
         mean += f", 95 % interval {low:.2f} to {high:.2f} (Student's t)"
     protocol = f"protocol {spec.protocol}" if spec.protocol else ""
-    cut = f", {report.num_cut} of them cut" if report.num_cut else ""
+    cut = f", {report.num_cut} of them truncated" if report.num_cut else ""
     return "\n".join(
         [
             f"{path} in {spec.name}" + (f", {protocol}" if protocol else ""),

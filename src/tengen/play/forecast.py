@@ -1,8 +1,8 @@
 """Predicts the end of a game (ownership, score) with a network's auxiliary heads.
 
-The auxiliary heads are evaluated on demand and separately from the search, because the
-backend of the search omits them. A position is evaluated in one batch under all
-symmetries of the board, and the outputs are averaged.
+The auxiliary heads are evaluated on demand and separately from the search, whose
+backend omits them. All symmetries of a position are evaluated in one batch, and the
+outputs are averaged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Forecast:
     """A network's prediction of a game's final position, for the side to move."""
 
     ownership_to_play: NDArray[np.float32]
-    """Predicted ownership, ``[H, W]`` in [-1, 1]; 1 is the side to move."""
+    """Predicted ownership, ``[H, W]`` in [-1, 1]; 1: owned by the side to move."""
     score_to_play: float
     """Predicted final score for the side to move, in points, including komi."""
     score_stdev: float
@@ -60,7 +60,7 @@ class Forecaster:
             self._net = load_head(directory).head.net
 
     def forecast(self, framed: Framed, moves: Sequence[int]) -> Forecast | None:
-        """Returns the forecast after ``moves``; None without auxiliary heads.
+        """Returns the forecast after ``moves``; None if the network has no such heads.
 
         The last forecast is cached. Blocks while the network evaluates a small batch.
 
@@ -85,7 +85,7 @@ class Forecaster:
         with torch.inference_mode():
             expected = self._net.expect(torch.from_numpy(planes))
             owners = expected["ownership"].flatten(1).numpy()
-            # Mean and deviation of the mixture of the symmetries' distributions.
+            # The score's mean and deviation over the mixture of all symmetries.
             means, stdevs = expected["score"].double().T
             mean = float(means.mean())
             stdev = float((stdevs**2 + (means - mean) ** 2).mean().sqrt())

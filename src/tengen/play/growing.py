@@ -50,7 +50,7 @@ class ActionAnalysis:
     """Mean final score after the action for the side to move, in points; None if the
     action is not visited or the network does not estimate scores."""
     standard_error: float = 0.0
-    """Standard error of ``utility_to_play``; 0 if that is certain or not estimated."""
+    """Standard error of ``utility_to_play``; 0 if exact or not estimated."""
     utility_to_play: float = 0.0
     """Mean utility, which the search maximizes: the value plus any weighted score."""
     variation: tuple[int, ...] = ()
@@ -62,14 +62,14 @@ class Analysis:
     """The result of searching a position."""
 
     value_to_play: float
-    """Value of the position for the side to move, in [-1, 1]; 1 is a certain win."""
+    """Value of the position for the side to move, in [-1, 1]; 1: a certain win."""
     best_action: int
     """The action that the search rates best."""
     num_simulations: int
-    """Number of simulations; fewer than requested if the result became certain."""
+    """Number of simulations run; fewer than requested if the position was proven."""
     is_proven: bool
-    """Whether ``value_to_play`` is certain, because the search of all actions, except
-    excluded ones, reached the end of the game."""
+    """Whether ``value_to_play`` is exact: the search proved it from terminal positions.
+    Excluded actions do not count."""
     actions: tuple[ActionAnalysis, ...]
     """All legal actions, except excluded ones: the best first, then by visit count."""
     network_value_to_play: float = 0.0
@@ -78,11 +78,11 @@ class Analysis:
     """Mean final score for the side to move, in points; None if the network does not
     estimate scores."""
     task: str = field(default="", repr=False, compare=False)
-    """The game's name, with which notebooks draw the position; empty for no drawing."""
+    """The game's name, used to draw the position in notebooks; empty: no drawing."""
     moves: tuple[int, ...] = field(default=(), repr=False, compare=False)
     """The actions that led to the position."""
     drawn_action: int | None = None
-    """The action sampled by a player of a weak level; None for other players."""
+    """The action that a player of a weak level sampled; None for other players."""
 
     @property
     def action_to_play(self) -> int:
@@ -101,27 +101,27 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Contest:
-    """A comparison of the two most visited moves in a search tree's root."""
+    """A comparison of the two most visited moves at the root of a search tree."""
 
     most_visits: int
     """Visit count of the most visited move."""
     second_visits: int
     """Visit count of the second most visited move; 0 if there is no second move."""
     is_best: bool
-    """Whether the most visited move is also the move that the search rates best."""
+    """Whether the search also rates the most visited move best."""
     has_best_value: bool
-    """Whether the value of the most visited move is at least that of the second."""
+    """Whether the most visited move has at least the value of the second move."""
 
 
 class GrowingSearch:
-    """A search of one position that can be extended. Used by one thread.
+    """A search of one position that can be extended. Not thread-safe.
 
     Args:
-        searcher: A searcher for exclusive use, which has begun the search with 0
-            simulations.
+        searcher: A searcher that no other search uses, and that has begun the search
+            with 0 simulations.
         result: The core's result of the search with 0 simulations.
-        lock: The lock to hold while the model is used.
-        framed: The game to search.
+        lock: Held in each ``grow``, because other searches share the model.
+        framed: The game, in the frame that the searcher searches.
         moves: The actions that led to the position.
         draw: Samples the action to play, as for ``to_analysis``.
     """
@@ -149,7 +149,7 @@ class GrowingSearch:
 
     @property
     def is_proven(self) -> bool:
-        """Whether the result is certain, so that more simulations cannot change it."""
+        """Whether the result is proven; more simulations cannot change it."""
         return bool(self._result.proof != 0)
 
     def contest(self) -> Contest:
@@ -163,13 +163,13 @@ class GrowingSearch:
         return Contest(first.visits, second.visits, is_best, has_best_value)
 
     def grow(self, num_simulations: int) -> None:
-        """Runs ``num_simulations`` more; ends early if the result becomes certain.
+        """Runs up to ``num_simulations`` more; stops early if the result is proven.
 
         Blocks, without the GIL.
 
         Raises:
             CoreError: The total would exceed 2**24 simulations.
-            Exception: Any exception of the backend, which ends the search.
+            Exception: The backend raised this exception, which ends the search.
         """
         with self._lock:
             total = self.num_simulations + num_simulations
@@ -200,7 +200,7 @@ def to_analysis(
     """Returns the core's search result as an ``Analysis``.
 
     Args:
-        result: The core's result, with the action numbers of the frame.
+        result: The core's result, with action numbers of the frame.
         framed: The searched game.
         moves: The actions that led to the position.
         variation_of: Returns the principal variation that begins with an action.

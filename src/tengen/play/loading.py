@@ -1,4 +1,4 @@
-"""Loads the player of a game or of an environment by its name."""
+"""Opens a model as a player of its game or environment."""
 
 from __future__ import annotations
 
@@ -42,12 +42,13 @@ def load(
             OpenVINO is not installed.
         task: The model's task. Required for a game or an environment in Python,
             ``module:Class``, which is imported from Python's search path or the working
-            directory. Without it, a model file cannot cause an import.
+            directory. Without ``task``, no Python module is imported, whatever the
+            model's file names.
         keeps_tree: For a game, whether to reuse the tree between calls; overrides
             ``play``. If False, results do not depend on earlier calls.
         level: Strength of a bundled player: a number from 1, the weakest, a level's
-            name, or ``rating:1200``; ``tengen players NAME`` lists the levels. None:
-            the number of simulations determines the strength.
+            name, or ``rating:1200``; ``tengen players NAME`` lists the levels. None for
+            full strength, which grows with the number of simulations.
 
     Returns:
         A ``Player`` for a game, or an ``AgentPlayer`` for an environment.
@@ -63,7 +64,7 @@ def load(
         play = play or model.meta.play or PlayConfig()
         play = dataclasses.replace(play, keeps_tree=keeps_tree)
         return _player(model, name, play, devices, task, level)
-    rule = "is for games, which are searched; leave it out in an environment"
+    rule = "needs a game; leave it out for an environment"
     check(play is None, "play", play, rule)
     check(not keeps_tree, "keeps_tree", keeps_tree, rule)
     check(level is None, "level", level, rule)
@@ -79,7 +80,7 @@ def load_player(
     is_fresh: bool = False,
     level: str | None = None,
 ) -> Player:
-    """Returns the player of a game, as a command's options specify it.
+    """Returns the player of a game that a command's options specify.
 
     Args:
         word: The name of the model, as for ``load``.

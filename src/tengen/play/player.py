@@ -34,8 +34,8 @@ class Player(Closable):
     Args:
         model: The model with its settings, such as the level and tree reuse. With tree
             reuse, a search's result depends on earlier calls.
-        draws: Seed for sampling the moves of a weak level; it is combined with the seed
-            of each call.
+        draws: Seed with which a weak level samples its moves, in combination with the
+            seed of each call.
 
     Attributes:
         name: The name with which the model was loaded.
@@ -74,13 +74,13 @@ class Player(Closable):
         seed: int = 0,
         threads: int = 1,
     ) -> int:
-        """Returns the strongest action in the position after ``moves``.
+        """Searches the position after ``moves``; returns the best action found.
 
         A player of a weak level samples the action instead.
 
-        With one thread and no tree reuse, the same arguments return the same action, if
-        network evaluation is deterministic. Several threads search the same tree, which
-        is faster, but not reproducible. Blocks during the search, without the GIL.
+        With one thread, no tree reuse and deterministic network evaluation, the same
+        arguments return the same action. With several threads, which search the same
+        tree, results are not reproducible. Blocks during the search, without the GIL.
 
         Args:
             moves: The actions from the start of the game; empty for the initial
@@ -135,16 +135,16 @@ class Player(Closable):
                 print(search.analysis())
 
         A search that grows in slices returns the same result as ``analyse`` with the
-        same number of simulations. Blocks for one evaluation.
+        same number of simulations. ``begin`` blocks for one network evaluation.
 
         Args:
             moves: The actions from the start of the game, as for ``choose``.
-            simulations: The approximate number of simulations that the search will run.
+            simulations: Expected number of simulations, for the choice of batch size.
             seed: Seed of the search's random numbers, as for ``choose``.
             threads: Number of threads that search the tree, as for ``choose``.
-            left_out: Tuples (player, action, depth): excludes an action of a player
-                within ``depth`` plies from this position, unless no other action is
-                legal.
+            left_out: Excluded actions as tuples (player, action, depth): within
+                ``depth`` plies of this position, ``player`` does not consider
+                ``action``, unless no other action is legal.
 
         Raises:
             UsageError: As for ``choose``, or the search's policy is not PUCT.
@@ -159,13 +159,13 @@ class Player(Closable):
         ]
         with self._lock:
             policy = self._open_model().play.search.policy
-            rule = "must be puct where a search grows; set search.policy=puct"
+            rule = "must be puct for a search that is extended; set search.policy=puct"
             check(policy == "puct", "search.policy", policy, rule)
             searcher = self._take_searcher(*key)
             result = self._run(searcher, moves, request)
         draw = self._draw(seed, len(moves))
         yield GrowingSearch(searcher, result, self._lock, self._framed, moves, draw)
-        # Reuse the searcher. Exceptions skip this: interrupted searchers are unusable.
+        # Keep the searcher for reuse. After an exception it is unusable, and not kept.
         with self._lock:
             if self._model is not None:
                 self._put_searcher(key, searcher)
@@ -175,8 +175,8 @@ class Player(Closable):
 
         Args:
             task: A game with the same planes and actions as this player's game, for
-                example Go on the same board with another komi. For a network with
-                ``net.mixed_sizes`` also Go on any board up to the task's size.
+                example Go on the same board with another komi. A network with
+                ``net.mixed_sizes`` also plays Go on any board up to its task's size.
 
         Raises:
             UsageError: The game does not exist, the network cannot play it, or the
@@ -210,9 +210,10 @@ class Player(Closable):
         """Returns the number of threads to use for searching one tree.
 
         Args:
-            asked: The number that the user requested, limited to the number of cores
-                with a TengenWarning. None for the number of cores, or for one if the
-                game is written in Python or the search's policy is not PUCT.
+            asked: The number that the user requested; a number above the number of
+                cores is reduced to it, with a TengenWarning. None for the number of
+                cores, or for 1 if the game is written in Python or the search's policy
+                is not PUCT.
             is_repeatable: Whether to return one thread if ``asked`` is None, so that
                 searches are reproducible.
 
@@ -226,10 +227,10 @@ class Player(Closable):
         return available_cores()
 
     def forecast(self, moves: Sequence[int]) -> Forecast | None:
-        """Returns the network's prediction of the final position, if it has one.
+        """Returns the network's prediction of the final position, or None.
 
-        None if the network has no auxiliary heads, which require a game with a score.
-        Blocks. The first call loads the network's weights again.
+        None if the network has no auxiliary heads; only networks for games with a score
+        have them. Blocks. The first call loads the network's weights again.
 
         Args:
             moves: The actions from the start of the game, which may have ended.
@@ -261,7 +262,7 @@ class Player(Closable):
 
     def _take_searcher(self, threads: int, rows: int) -> Searcher:
         model = self._open_model()
-        # Remove the searcher during the search: if interrupted, it is unusable.
+        # Remove the searcher while it is used: an interrupted searcher is unusable.
         if searcher := self._searchers.pop(self._place(threads, rows), None):
             return searcher
         self._model = model = model.opened_for(threads)
@@ -272,7 +273,7 @@ class Player(Closable):
         self._searchers[self._place(*key)] = searcher
 
     def _place(self, threads: int, rows: int) -> tuple[int, int]:
-        # With tree reuse, use one searcher for any number of rows, to keep its tree.
+        # With tree reuse, requests for any number of rows share a searcher's tree.
         return threads, 0 if self._keeps_tree else rows
 
     def _run(self, searcher: Searcher, moves: Sequence[int], request: Any) -> Any:
@@ -285,7 +286,7 @@ class Player(Closable):
         )
 
     def _draw(self, seed: int, ply: int) -> Draw | None:
-        """Returns a function that samples the move of a ply; None to play the best."""
+        """Returns a function that samples the action of a ply, or None."""
         level = self._open_model().level
         if level is None or level.temperature == 0:
             return None
@@ -295,7 +296,7 @@ class Player(Closable):
     def _request(
         self, moves: Sequence[int], simulations: int | None, seed: int, threads: int
     ) -> tuple[tuple[int, int], Any]:
-        """Returns the key of a searcher (threads, rows), and the search request."""
+        """Returns a searcher's key (threads, rows) and the request for its search."""
         if simulations is None:
             simulations = self._open_model().num_simulations(_USUAL_SIMULATIONS)
         check_range("simulations", simulations, 1, MAX_SIMULATIONS)
@@ -309,5 +310,5 @@ class Player(Closable):
         play = self._open_model().play
         most = play.batch_rows
         if threads == 1 and (is_external(self.game) or play.search.policy != "puct"):
-            most = 1  # The search evaluates one leaf at a time.
+            most = 1  # These searches evaluate one leaf at a time.
         return (threads, batch_rows(simulations, threads, most)), request

@@ -1,4 +1,4 @@
-"""Recipes: functions that return the complete config of a run; and ``tengen train``."""
+"""Recipes, which return the complete config of a run, and ``tengen train``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Recipes for self-play in board games, tuned with the sweeps in benchmarks/results.
 
-A run starts with a small network, which evaluates fast and so plays many games. The run
-switches to a larger network when it has enough games.
+A run starts with a small network, whose fast evaluation yields many games, and grows it
+into larger networks when there are enough games.
 
 Some settings were measured on two CPU cores for 10 to 60 minutes (recipes.md and
 strength.md in benchmarks/results): a 2x32 network for runs below 40 core-minutes; a
@@ -10,7 +10,7 @@ shards.
 
 Other settings were not measured, but derived from the speeds in
 docs/explanation/performance_inference.md: larger networks in longer runs, and more than
-two threads. GPUs do not change a recipe, because their speed is not known.
+two threads. Recipes do not depend on GPUs, on which they were not measured.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ __all__ = [
 
 GROWTH = (
     # In shorter runs the 2x32 network stays stronger, because it plays more games. In
-    # longer runs, switching before there are many games makes the agent weaker.
+    # longer runs, switching with too few games makes the agent weaker.
     NetStage(net=parse_net("4x64"), share=0.4, least=40.0, latest=80.0),
-    # 6x96 costs 3.4 times as much as 4x64. In half of its minimum budget, 6x96 still
-    # evaluates twice as many positions as 4x64 does in its minimum of 24 core-minutes.
+    # 6x96 takes 3.4 times as long as 4x64. In half of its minimum budget it still
+    # evaluates twice as many positions as 4x64 in its minimum of 24 core-minutes.
     NetStage(net=parse_net("6x96"), share=0.5, least=400.0, latest=1200.0),
-    # 10x128 costs 3 times as much as 6x96, but has 10 times the minimum budget.
+    # 10x128 takes 3 times as long as 6x96, but has 10 times the minimum budget.
     NetStage(net=parse_net("10x128"), share=0.6, least=4000.0),
 )
 """The default network stages of every game, with their core-minutes."""
@@ -60,7 +60,7 @@ _MIN_SHARD_ROWS = 16
 
 
 def fill_threads(config: RunConfig, num_threads: int) -> RunConfig:
-    """Returns the config with enough games and shards to keep all threads busy.
+    """Returns the config with enough games and batch shards to keep all threads busy.
 
     Args:
         config: A config for self-play, tuned on two cores.
@@ -225,13 +225,13 @@ def _board(
 
 
 def own_game(task: str, num_threads: int) -> RunConfig:
-    """Returns a config for a user-defined game, whose Python code limits the speed."""
+    """Returns a config for a user's game, whose Python code is the bottleneck."""
     _serves(task, "own-game", ":" in task)
     return _external(task, "own-game", num_threads)
 
 
 def openspiel(task: str, num_threads: int) -> RunConfig:
-    """Returns a config for an OpenSpiel game, whose positions pass through Python."""
+    """Returns a config for an OpenSpiel game, which is played through Python."""
     _serves(task, "openspiel", task.startswith(OPENSPIEL_PREFIX))
     return _external(task, "openspiel", num_threads)
 
@@ -266,4 +266,4 @@ def _external(task: str, recipe: str, num_threads: int) -> RunConfig:
 
 def _serves(task: str, recipe: str, fits: bool) -> None:
     if not fits:
-        raise UsageError(f"recipe ({recipe}) does not serve {task}; leave --recipe out")
+        raise UsageError(f"recipe ({recipe}) is not for {task}; leave --recipe out")

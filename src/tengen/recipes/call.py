@@ -13,7 +13,6 @@ from tengen.errors import UsageError
 from tengen.inference import check_machine, devices_of, has_driver
 from tengen.launch import (
     Budget,
-    check_doors,
     launcher_of,
 )
 from tengen.minigo.history import has_calls, note_call
@@ -27,21 +26,15 @@ from tengen.recipes.resolve import (
     resolved,
     sets,
 )
-from tengen.roles import (
-    RunConfig,
-    asked_generations,
-    change_config,
-    check_devices,
-    check_room,
+from tengen.roles import RunConfig, change_config, read_config, write_config
+from tengen.roles.config.run_file import asked_generations, with_asked_generations
+from tengen.roles.devices import check_devices, move_run, possible_inference
+from tengen.roles.experience import check_room
+from tengen.roles.inputs import (
     checked_book,
     checked_initial_model,
     checked_source,
     keep_book,
-    move_run,
-    possible_inference,
-    read_config,
-    with_asked_generations,
-    write_config,
 )
 from tengen.run import RunDirectory, check_no_mirror, check_writable
 
@@ -55,7 +48,7 @@ _MAX_FRAMES = 1_000_000_000_000
 
 @dataclass(kw_only=True)
 class Call:
-    """A ``tengen train`` call; for the arguments see ``train_task``.
+    """The arguments of a ``tengen train`` call; ``train_task`` describes them.
 
     Raises:
         UsageError: A number is out of range, or the launcher does not support that
@@ -78,7 +71,7 @@ class Call:
     known: RunConfig | None = field(init=False, default=None)
     """The run's config before this call; None for a new run."""
     told: list[str] = field(init=False, default_factory=list)
-    """Messages that the user receives after the config is written."""
+    """Messages to show to the user once the config has been written."""
     _book: bytes | None = field(init=False, default=None)
     _fits_generations: bool = field(init=False, default=False)
 
@@ -88,7 +81,7 @@ class Call:
             self.launch != "inline" or self.actors is None or self.actors == 1,
             "actors",
             self.actors,
-            "must be 1 where roles take turns; use --launch local",
+            "must be 1 if roles take turns; use --launch local",
         )
         check(
             self.minutes is None or 0 < self.minutes <= _MAX_MINUTES,
@@ -115,7 +108,7 @@ class Call:
         Raises:
             UsageError: The directory cannot be used.
         """
-        check(self.out != "", "out", "", "must name a directory; use . for this one")
+        check(self.out != "", "out", "", "must be a folder; use . for the current one")
         name = self.task.replace(":", "_")
         run = RunDirectory(Path("runs") / name if self.out is None else Path(self.out))
         check_writable(run.path)
@@ -152,19 +145,19 @@ class Call:
         kept = read_config(run)
         agent, recipe = self.agent, self.recipe
         if agent is None:
-            # The user need not repeat the agent to resume a run.
+            # To resume a run, the user need not repeat the agent.
             recipe = recipe or recipe_of(kept, self.task)
             agent = kept.agent.kind if kept.task == self.task else None
         fresh = make_config(self.task, agent, recipe)
         known = with_asked_generations(run, kept)
-        # If the user sets stages, the recipe's stages are not added.
+        # Add the recipe's stages only if the user sets none.
         grown = known
         if not sets(self.settings, "agent.stages"):
             grown = grows_by_recipe(run, known, fresh)
         if grown != known:
             self.told.append(
-                f"{run.path} is of an earlier version, and its network grows from now "
-                "on; --set 'agent.stages=[]' keeps the network as it is"
+                f"{run.path} is from an earlier version, and its network now grows; "
+                "--set 'agent.stages=[]' keeps its size"
             )
         self.known = grown
         given, theirs = identity(fresh), identity(grown)
@@ -180,10 +173,10 @@ class Call:
         return config
 
     def check_budget(self, config: RunConfig) -> None:
-        """Checks that the unit of the budget, games or frames, fits the kind of run.
+        """Checks that a budget in games or frames fits the kind of task.
 
         Raises:
-            UsageError: The unit of the budget does not fit the kind of run.
+            UsageError: The budget has games for an environment, or frames for a game.
         """
         schedule = config.schedule
         counts_games = not schedule.counts_frames
@@ -191,19 +184,19 @@ class Call:
             bool(schedule.acting) or not self.games,
             "games",
             self.games,
-            "must be left out where no games are played; use --minutes",
+            "must be left out if the run plays no games; use --minutes",
         )
         check(
             self.games is None or counts_games,
             "games",
             self.games,
-            "must be left out where environments are stepped; use --frames",
+            "must be left out for an environment; use --frames",
         )
         check(
             self.frames is None or not counts_games,
             "frames",
             self.frames,
-            "must be left out where games are played; use --games",
+            "must be left out for a game; use --games",
         )
 
     def checked(self, config: RunConfig, run: RunDirectory) -> RunConfig:
@@ -252,14 +245,14 @@ class Call:
         )
         run.write_code()
         run.clear_stop()
-        # Record the call even if it only writes the config, for standalone roles.
+        # Standalone roles need the record even if this call only writes the config.
         num_models = config.schedule.num_models
         if num_models or has_calls(run):
             note_call(run, to_dict(config), trains=not self.only_makes)
         if num_models and not self.only_makes and not config.schedule.opponent:
             self.told.append(
-                "agent.target.opponent is empty, so that models are trained and meet "
-                "nobody; set it now, or in a later call"
+                "agent.target.opponent is empty, so models are trained without an "
+                "opponent; set it now, or in a later call"
             )
 
     def budget(self, config: RunConfig) -> Budget:
@@ -330,9 +323,9 @@ class Call:
         if not launcher.package:
             room = check_room(config, run, at_once=not launcher.takes_turns)
             self.told.extend([room] if room else [])
-        # If the run is training, its ports are in use, which its lock reports later.
+        # If the run is training, it uses its ports itself; taking its lock fails later.
         if run.is_new or run.lock_holder("train") is None:
-            check_doors(self.launch, config)
+            launcher.check_doors(config)
         return config
 
 
@@ -350,25 +343,25 @@ def check_typed_cluster(
         source: The run, for the message.
 
     Raises:
-        UsageError: The config has such a setting, and this call does not set it.
+        UsageError: The config has a setting of this kind that the call does not set.
     """
     for name in ("launch.address", "launch.runtime_env"):
         kept = getattr(known.launch, name.removeprefix("launch."))
         if kept and not sets(settings, name):
             raise UsageError(
-                f"{name} ({kept}) of {source} decides which programs run, and is used "
-                f"only where it is typed; add --set {shlex.quote(f'{name}={kept}')}, "
-                f"or --set {name}= for none"
+                f"{name} ({kept}) of {source} starts programs, and is used only if you "
+                f"name it; add --set {shlex.quote(f'{name}={kept}')}, or --set {name}= "
+                "for none"
             )
 
 
 def launch_for(config: RunConfig, *, has_actors: bool = False) -> str:
     """Returns the default launcher of a run.
 
-    This is ``local`` if acting uses a GPU, because the learner can then work
-    concurrently; if the number of actors is given or above 1, because actors are
-    concurrent processes; or if ``launch.listen`` is set, because other machines can
-    only join while all roles run. Otherwise it is ``inline``.
+    The default is ``local`` if acting uses a GPU, because acting and learning can then
+    overlap; if the number of actors is given or above 1, because actors are separate
+    processes; or if ``launch.listen`` is set, because other machines can only join
+    while all roles run. Otherwise it is ``inline``.
 
     Args:
         config: The run's config.

@@ -26,16 +26,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="show every field of this task's config, with the values of a new run "
         "on two cores",
     )
-    parser.add_argument("--recipe", help="a recipe other than the task's own")
+    parser.add_argument("--recipe", help="a recipe other than the task's default")
     parser.add_argument(
         "--openspiel",
         action="store_true",
-        help="list OpenSpiel's games, and say which of them can be trained",
+        help="list OpenSpiel's games, and which of them can be trained",
     )
 
 
 def recipes(args: argparse.Namespace) -> dict[str, Any]:
-    """Lists the recipes, or the fields of one task's config with their docstrings.
+    """Prints and returns the recipes, a task's config fields, or OpenSpiel's games.
 
     Raises:
         UsageError: The task or the recipe is unknown, or arguments conflict.
@@ -45,8 +45,7 @@ def recipes(args: argparse.Namespace) -> dict[str, Any]:
             given is None or not args.openspiel,
             name,
             given,
-            "does not go with --openspiel, which lists all games; leave one "
-            "of them out",
+            "cannot be used with --openspiel, which lists all games; leave one out",
         )
     check(
         args.recipe is None or args.task is not None,

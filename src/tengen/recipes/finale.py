@@ -25,7 +25,8 @@ from tengen.games import task_words
 from tengen.launch import Budget, RunJournal
 from tengen.models.load import read_meta
 from tengen.observe.target import read_target, target_line
-from tengen.roles import RunConfig, run_book
+from tengen.roles import RunConfig
+from tengen.roles.inputs import run_book
 from tengen.run import RunDirectory, publish_file
 
 __all__ = [
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 _FIRST_GAMES = 8
-"""Number of games that are timed to determine the length of the match."""
+"""Number of games that are timed to choose the number of games of the match."""
 _MATCH_SHARE = 0.2
 """The maximum duration of the match, as a share of a call's minutes."""
 
@@ -67,11 +68,11 @@ def final_match(
 ) -> MatchReport | None:
     """Plays the newest model against a fixed opponent and publishes the match.
 
-    Blocks. Writes the result to ``RUN/eval/final-<n>.json``, from which the model is
-    rated, and the games to ``RUN/games/final-<n>.jsonl``. Colours alternate, and every
-    pair of games has its own opening. If the budget is in minutes, the match is limited
-    to about a fifth of them, estimated from the speed of the first eight games, which
-    are always played.
+    Blocks. Writes the result, which counts for the model's rating, to
+    ``RUN/eval/final-<n>.json`` and the games to ``RUN/games/final-<n>.jsonl``. Colours
+    alternate, and every pair of games has its own opening. If the budget is in minutes,
+    the match takes about a fifth of it at most, estimated from the first eight games,
+    which are always played.
 
     Args:
         config: The run's config.
@@ -195,7 +196,7 @@ def why_unlearned(budget: Budget, journal: RunJournal, reason: str) -> str:
     if journal.unlearned:
         return journal.unlearned
     if reason != "budget":
-        return f"it was {reason} before the first optimizer step"
+        return f"it was {reason} before the first learner step"
     asked = {
         "minutes": budget.minutes,
         "games": budget.games,
@@ -203,8 +204,8 @@ def why_unlearned(budget: Budget, journal: RunJournal, reason: str) -> str:
     }
     told = [f"{name} ({n:g})" for name, n in asked.items() if n is not None]
     if not told:
-        return "no experience came to learn from"
-    return f"{' and '.join(told)} ended before the first optimizer step; give more"
+        return "there was no experience to learn from"
+    return f"{' and '.join(told)} ran out before the first learner step; raise it"
 
 
 def farewell(
@@ -221,7 +222,7 @@ def farewell(
         run: The run.
         reason: Why the call ended.
         journal: The call's journal.
-        unlearned: Why the call ran no optimizer step; empty if it ran some.
+        unlearned: Why the call performed no optimizer step; empty if it performed any.
 
     Raises:
         RunError: The newest model is damaged.
@@ -231,14 +232,14 @@ def farewell(
         lines.append(f"this call learned nothing: {unlearned}")
     if journal.mean_return is not None:
         lines.append(
-            f"mean return of the last 100 training episodes {journal.mean_return:.2f}"
+            f"mean return of the last 100 training episodes: {journal.mean_return:.2f}"
         )
     if reason != "budget":
         lines.append(
-            f"{reason}; everything is saved, the same command goes on from here"
+            f"{reason}; everything is saved, and the same command resumes from here"
         )
     if (target := read_target(run)) is not None:
-        goes_on = "" if target["has_result"] else "; the same command goes on"
+        goes_on = "" if target["has_result"] else "; the same command resumes"
         lines.append(f"{target_line(target)}{goes_on}")
     words = f"{run.path}{task_words(config.task)}"
     # Do not suggest playing against random weights.
@@ -246,5 +247,5 @@ def farewell(
     if is_learned and config.games is not None:
         lines.append(f"play against it: tengen play {words}")
     elif is_learned:
-        lines.append(f"watch its score: tengen eval {words} --episodes 100")
+        lines.append(f"measure its return: tengen eval {words} --episodes 100")
     return "\n".join(lines) or "nothing was trained yet"

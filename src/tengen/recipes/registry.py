@@ -28,13 +28,13 @@ __all__ = [
 ]
 
 USUAL_THREADS = 2
-"""The number of cores that recipes are tuned for. With ``--games``, a run always uses
-the config for this number, so that it is the same on every machine."""
+"""The number of cores that recipes are tuned for. With ``--games``, a run uses the
+config for this number, so that its config is the same on every machine."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe: its name, agent and tasks, and the function that builds the config."""
+    """A recipe, which builds the config of a new run for one agent and some tasks."""
 
     name: str
     """The recipe's name, for ``--recipe``."""
@@ -58,7 +58,7 @@ def environment(agent: str, task: str, num_threads: int) -> RunConfig:
     Args:
         agent: The agent's kind.
         task: The environment.
-        num_threads: The number of CPU threads, which is not used.
+        num_threads: Ignored; recipes for games depend on the number of CPU threads.
     """
     spec = envs.env_spec(task)
     made = Agent.kinds()[agent]().for_environment(spec)
@@ -121,7 +121,7 @@ _RECIPES = (
     Recipe(
         "openspiel",
         "alphazero",
-        "openspiel/NAME, any game that tengen recipes --openspiel marks as trainable",
+        "openspiel/NAME, any game that tengen recipes --openspiel lists as fits",
         boards.openspiel,
         lambda task: task.startswith(games.OPENSPIEL_PREFIX),
     ),
@@ -134,16 +134,16 @@ _RECIPES = (
     ),
     _of_environments("vtrace", "any environment, module:Env"),
     _of_environments("ppo", "any environment"),
-    _of_environments("a2c", "any environment; with several actors it is A3C"),
+    _of_environments("a2c", "any environment; A3C with several actors"),
     _of_environments(
-        "pqn", "environments with a Discrete action space, without a replay"
+        "pqn", "environments with a Discrete action space, without replay"
     ),
     _of_environments("dqn", "environments with a Discrete action space"),
     _of_environments(
-        "iqn", "environments with a Discrete action space, by distributions of returns"
+        "iqn", "environments with a Discrete action space, distributional Q-learning"
     ),
     _of_environments(
-        "r2d2", "environments with a Discrete action space that need memory"
+        "r2d2", "partially observed environments with a Discrete action space"
     ),
     _of_environments("sac", "environments with a Box or Discrete action space"),
 )
@@ -153,8 +153,8 @@ _RECIPES = (
 def recipes() -> tuple[Recipe, ...]:
     """Returns the table's recipes, followed by recipes for agents not in the table.
 
-    An agent whose class derives from a listed agent inherits that agent's recipes, with
-    its own settings. Any other unlisted agent gets one recipe for environments.
+    An unlisted agent whose class derives from a listed agent inherits that agent's
+    recipes. Any other unlisted agent gets one recipe for environments.
     """
     kinds = Agent.kinds()
     listed = {row.agent for row in _RECIPES}
@@ -213,23 +213,23 @@ def make_config(
             return row.build(task, num_threads)
     if recipe is not None:
         raise UsageError(
-            f"recipe ({recipe}) does not serve {task}; tengen recipes lists its tasks, "
-            f"or leave --recipe out"
+            f"recipe ({recipe}) does not support {task}; see tengen recipes, or leave "
+            "--recipe out"
         )
-    raise UsageError(f"task ({task}) has no recipe; tengen recipes lists what there is")
+    raise UsageError(f"task ({task}) has no recipe; tengen recipes lists the tasks")
 
 
 def recipe_of(config: RunConfig, task: str) -> str | None:
     """Returns the recipe of a run if the recipe maps ``task`` to the run's task.
 
-    So the user need not repeat ``--recipe`` to resume the run.
+    To resume such a run, the user need not repeat ``--recipe``.
 
     Args:
         config: The run's config.
         task: The task as the user typed it.
 
     Returns:
-        None if the run's task equals ``task``, or the recipe maps ``task`` to another.
+        The name; None if the run's task is ``task``, or the recipe maps to another.
     """
     if config.task == task:
         return None
@@ -247,19 +247,19 @@ def _check_fits(task: str, agent: str) -> None:
         advice = did_you_mean(agent, kinds)
         for name, kind in kinds.items():
             if agent.lower() in kind.also_called:
-                advice = f'here it is part of "{name}"; use --agent {name}'
+                advice = f'it is called "{name}" here; use --agent {name}'
         raise UsageError(f"agent ({agent}) is not known; {advice}")
     reason = kinds[agent].refusal(task)
     if reason:
         fitting = [name for name, kind in kinds.items() if not kind.refusal(task)]
         raise UsageError(
-            f"agent ({agent}) does not train {task}, {reason}; "
-            f"use {' or '.join(fitting)}"
+            f"agent ({agent}) cannot train {task}, because {reason}; use "
+            f"{' or '.join(fitting)}"
         )
 
 
 def _check_known(task: str) -> None:
-    """Raises UsageError if a task is not a game or environment, or is not usable."""
+    """Raises UsageError if a task is unknown, or its package is missing."""
     if games.is_game(task):
         games.open_game(
             task
@@ -271,7 +271,7 @@ def _check_known(task: str) -> None:
     # List environments only for an error message, because this imports every suite.
     environments = envs.names()
     lister = "tengen recipes lists what can be trained"
-    # Only Gymnasium's names have no slash, so if all have one, Gymnasium is missing.
+    # Only Gymnasium's names have no slash. Without such names, Gymnasium is missing.
     if not any("/" not in name for name in environments):
         lister = (
             "environments need gymnasium, which is missing or too old; "

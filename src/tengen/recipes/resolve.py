@@ -11,12 +11,13 @@ from tengen.agents.stages import num_begun
 from tengen.errors import UsageError
 from tengen.overrides import override
 from tengen.recipes.registry import USUAL_THREADS, make_config
-from tengen.roles import RunConfig, stages_schema
+from tengen.roles import RunConfig
+from tengen.roles.config.run_file import stages_schema
 from tengen.run import RunDirectory
 
 __all__ = ["fresh_config", "grows_by_recipe", "identity", "resolved", "sets"]
 
-# Since this schema version, run.json contains the stages for all budgets.
+# The first schema version whose run.json contains the stages for all budgets.
 _STAGES_SCHEMA = 3
 
 
@@ -40,8 +41,8 @@ def fresh_config(
         settings: The call's ``--set`` settings; only network and budget are used.
         minutes: The call's budget in minutes.
         games: The call's budget in games, which makes the config independent of the
-            machine. With 0, the run starts with the network that would be the last of a
-            run of ``minutes``, or of the config's minutes.
+            machine. With 0, the run starts with the network that a run of ``minutes``
+            (by default the config's) would end with.
         frames: The call's budget in environment steps; 0 acts like ``games`` of 0.
         num_threads: Number of cores to use.
 
@@ -61,7 +62,7 @@ def fresh_config(
 
 
 def _with_own_net(config: RunConfig, settings: Sequence[str]) -> RunConfig:
-    """Returns a recipe's config with the ``--set`` network, and stages that fit it.
+    """Returns a recipe's config with the network settings, and stages that fit it.
 
     Removes stages whose networks are not larger than the first network, and all stages
     if the first network cannot grow.
@@ -85,7 +86,7 @@ def _with_agent(config: RunConfig, **changes: Any) -> RunConfig:
 
 
 def _made_for(config: RunConfig, core_minutes: float) -> RunConfig:
-    """Returns the config, changed to start with the network of a budget's last stage.
+    """Returns the config with the last network of a budget as its initial network.
 
     Args:
         config: The config of a new run.
@@ -99,9 +100,9 @@ def _made_for(config: RunConfig, core_minutes: float) -> RunConfig:
 
 
 def grows_by_recipe(run: RunDirectory, known: RunConfig, fresh: RunConfig) -> RunConfig:
-    """Returns a config, completed with its recipe's stages if an old version wrote it.
+    """Returns a config, with the recipe's stages added if an old version wrote it.
 
-    Old versions wrote only the stages of the first call's budget, mostly none. The
+    Old versions wrote only the stages for the first call's budget, usually none. The
     recipe's stages are used only if the run's stages are a prefix of them.
 
     Args:
@@ -129,13 +130,13 @@ def resolved(fresh: RunConfig, settings: Sequence[str]) -> RunConfig:
     for name, wanted in given.items():
         if wanted != kept[name]:
             raise UsageError(
-                f"{name} ({wanted}) must not be set; give it as an argument"
+                f"{name} ({wanted}) must not be in settings; give it as an argument"
             )
     return config
 
 
 def identity(config: RunConfig) -> dict[str, str]:
-    """Returns the config fields that arguments set and that never change in a run."""
+    """Returns the fields that never change in a run: task, agent and recipe."""
     return {"task": config.task, "agent": config.agent.kind, "recipe": config.recipe}
 
 

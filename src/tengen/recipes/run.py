@@ -16,7 +16,14 @@ from typing import Any
 from tengen.config import to_dict
 from tengen.errors import TengenError
 from tengen.games import allow, is_game, task_words
-from tengen.launch import LAUNCHERS, Budget, RunJournal, launcher_of, train_by
+from tengen.launch import (
+    LAUNCHERS,
+    Budget,
+    RunJournal,
+    TrainingCall,
+    launcher_of,
+    train_by,
+)
 from tengen.observe import (
     EventWriter,
     View,
@@ -34,13 +41,9 @@ from tengen.recipes.finale import (
     match_line,
     why_unlearned,
 )
-from tengen.roles import (
-    RUN_LOCK,
-    RunConfig,
-    StopListener,
-    config_changes,
-    learned_steps,
-)
+from tengen.roles import RunConfig, StopListener
+from tengen.roles.config.run_file import RUN_LOCK, config_changes
+from tengen.roles.spent import learned_steps
 from tengen.run import RunDirectory, usable_threads
 
 __all__ = [
@@ -75,8 +78,8 @@ def train_task(
     """Trains an agent on a task and returns the result; resumes an existing run.
 
     Blocks until the budget is spent. Ctrl-C, SIGTERM and ``tengen stop`` end the call
-    early with everything saved. A second Ctrl-C kills the roles, saved or not, and
-    raises KeyboardInterrupt, or ends the process of ``tengen train`` immediately.
+    early with everything saved. A second Ctrl-C kills the roles without saving, and
+    raises KeyboardInterrupt; the process of ``tengen train`` exits immediately.
 
     Args:
         task: A game or an environment. ``module:Class`` is imported.
@@ -87,10 +90,10 @@ def train_task(
             several actors in the run, or ``launch.listen``; otherwise ``inline``.
         actors: Number of processes that step environments; None for the run's number,
             which is 1 in a new run.
-        minutes: Wall time of this call, from its first turn of work; the recipe's if no
-            budget is given. The network grows by the CPU time of all calls of the run.
-            A new run's config is adapted to this machine's cores; if roles take turns,
-            generations get smaller if only few would fit the budget.
+        minutes: Wall time of this call, without start-up; the recipe's if no budget is
+            given. The CPU time of all calls decides when the network grows. A new run's
+            config depends on this machine's cores; if roles take turns, generations get
+            smaller if only few would fit the budget.
         games: Games of this call, in complete generations. A new run's config is then
             the same on any machine. 0 only writes the config, for roles that are
             started individually.
@@ -98,10 +101,10 @@ def train_task(
             writes the config, as with ``games``.
         out: The run directory, ``runs/TASK`` by default.
         seed: Seed of a new run.
-        threads: Number of cores to use, at most those of the machine; all by default.
-        devices: ``cpu`` or GPUs such as ``cuda:0,cuda:1``. Self-play uses all of them,
-            and the learner then uses the first. By default the run's devices, or a GPU
-            if there is one.
+        threads: Number of cores to use, at most and by default all of the machine.
+        devices: ``cpu`` or GPUs such as ``cuda:0,cuda:1``. Self-play uses all GPUs, and
+            the learner the first GPU. By default the run's devices, or a GPU if there
+            is one.
         settings: Changes to the config, as ``a.b=v``.
 
     Returns:
@@ -157,7 +160,7 @@ def train_task(
 
 @contextmanager
 def _telling(call: Call, view: View) -> Iterator[None]:
-    """Shows progress during the config checks, unless the checks finish quickly."""
+    """Shows a progress line during the config checks, unless they finish quickly."""
     is_of_game = is_game(call.task)
     # The checks create an environment to read its spaces.
     what = "checking the config" if is_of_game else "making the environment"
@@ -192,11 +195,15 @@ def _train(
                 last=last,
                 lighter=lighter_learning(to_dict(config)),
             )
-            train_by(
-                str(call.launch),
-                *(config, run, budget, journal, stop),
+            training = TrainingCall(
+                config=config,
+                run=run,
+                budget=budget,
+                journal=journal,
+                stop=stop,
                 num_threads=num_threads,
             )
+            train_by(str(call.launch), training)
             events.write("end", reason=stop.reason or "budget")
             match = final_match(
                 config,
@@ -218,10 +225,10 @@ def _train(
         events.close()
     if stop.is_urgent:
         raise KeyboardInterrupt
-    # A live view draws its panel again when it closes, so print the messages after it.
+    # Print messages after the view has closed, because closing redraws a live panel.
     if match is not None and config.games is not None:
         view.message(match_line(match, config.games.rating, budget.minutes))
-    # Count learner steps in the checkpoint, because the last report may be missing.
+    # Read learner steps from the checkpoint, because the last report may be missing.
     unlearned = ""
     if not _has_models(run, budget) and learned_steps(run) <= steps_before:
         unlearned = why_unlearned(budget, journal, reason)
@@ -241,10 +248,10 @@ def _has_models(run: RunDirectory, budget: Budget) -> bool:
 
 
 def _leave() -> None:
-    """Ends this process immediately, in case a role hangs before it has saved.
+    """Ends this process immediately, even if a role hangs.
 
     The roles detect the end of the process, save what they can, and end within seconds.
-    If this is a user's own process, the roles are killed instead.
+    In a user's own process, kills the roles instead.
     """
     if not is_own_process():
         from tengen.launch.process import kill_stopping  # already imported if roles run
@@ -267,20 +274,20 @@ def _exit_code(reason: str, unlearned: str) -> int:
 def _made(
     run: RunDirectory, before: RunConfig | None, config: RunConfig
 ) -> dict[str, Any]:
-    """Prints the roles to start or the changed settings, and returns a report."""
+    """Prints and reports the roles to start, or the settings that have changed."""
     names = ", ".join(f"tengen {name}" for name in needed_roles(run.read_run()))
     report = {"out": str(run.path), "exit_code": 0}
     if before is None:
-        print(f"{run.path} is made; start {names} on it{task_words(config.task)}")
+        print(f"{run.path} is created; start {names} on it{task_words(config.task)}")
         return {**report, "reason": "made"}
     changes = config_changes(before, config)
     if changes:
         print(
-            f"{run.path} is changed, {', '.join(changes)}; roles use the change from "
-            "their next turn on"
+            f"{run.path} is changed: {', '.join(changes)}; roles apply this from their "
+            "next turn"
         )
     else:
-        print(f"{run.path} is as it was, nothing is changed; {names} go on with it")
+        print(f"{run.path} is unchanged; resume it with {names}")
     reason = "changed" if changes else "unchanged"
     return {**report, "reason": reason, "changes": changes}
 
@@ -290,39 +297,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "task",
         help="what to train: gomoku/9, connect4, openspiel/hex, CartPole-v1, ..., or "
-        "module:Class for a game or an environment of your own",
+        "module:Class for your own game or environment",
     )
     parser.add_argument(
         "--agent", help="the algorithm; see tengen recipes (default: the task's)"
     )
     parser.add_argument(
         "--recipe",
-        help="where the settings come from; see tengen recipes (default: the task's)",
+        help="the source of the settings; see tengen recipes (default: the task's)",
     )
     parser.add_argument(
         "--launch",
         choices=list(LAUNCHERS),
-        help="inline: roles take turns; local: all roles at once, in "
-        "processes of this machine; ray: on a Ray cluster; mpi: as the ranks of "
-        "mpirun -n N, which share the run directory (local with a GPU, --actors, "
-        "several actors in the run or launch.listen, else inline)",
+        help="inline: roles take turns; local: all roles at once, in processes on this "
+        "machine; ray: on a Ray cluster; mpi: as the ranks of mpirun -n N, which share "
+        "the run directory (local with a GPU, --actors, several actors in the run or "
+        "launch.listen, else inline)",
     )
     parser.add_argument(
         "--actors",
         type=int,
-        help="processes that step environments while the learner learns (1)",
+        help="number of processes that step environments while the learner runs (1)",
     )
     parser.add_argument(
         "--minutes",
         type=float,
-        help="wall time of this call, without its start-up; where no budget is given "
-        "the recipe's",
+        help="wall time of this call, without its start-up (the recipe's, if no budget "
+        "is given)",
     )
     parser.add_argument(
         "--games",
         type=int,
         help="games to play in this call; 0 only writes the run's config, for "
-        "roles that are started one by one",
+        "standalone roles",
     )
     parser.add_argument(
         "--frames",
@@ -337,8 +344,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, help="cores to use (all)")
     parser.add_argument(
         "--devices",
-        help="cpu, cuda:0 or cuda:0,cuda:1 (for a game a GPU where there is one; the "
-        "code for GPUs has run on one GPU for minutes only)",
+        help="cpu, cuda:0 or cuda:0,cuda:1 (for a game, a GPU if there is one; GPU "
+        "support has been tested only briefly, on one GPU)",
     )
     parser.add_argument(
         "--set",
@@ -346,8 +353,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="settings",
         metavar="a.b=v",
-        help="change one field of the config, may be repeated; tengen recipes "
-        "TASK lists the fields",
+        help="change one field of the config; may be repeated; tengen recipes TASK "
+        "lists the fields",
     )
 
 

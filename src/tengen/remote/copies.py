@@ -1,8 +1,8 @@
 """Copies of files that grow on another host and arrive in chunks.
 
 A copy is always a prefix of the original file. Each chunk comes with its offset and
-with the checksum of all preceding bytes. So a chunk cannot be appended twice, after a
-gap, or to a copy of another file.
+with the checksum of all preceding bytes. So appends are idempotent, and leave no gap or
+mix of two files.
 """
 
 from __future__ import annotations
@@ -81,16 +81,16 @@ class CopiedFiles:
             return held.size
         if before != held:
             raise UsageError(
-                f"copy ({path.name}, {held.size} bytes) is of another file than the "
-                f"one that is sent; move it out of the run's folder"
+                f"copy ({path.name}, {held.size} bytes) is not a copy of the file "
+                "being sent; move it out of the run's folder"
             )
         if not data:
             return held.size
         after = held.plus(data)
         if after.size > MAX_FILE_BYTES:
             raise UsageError(
-                f"copy ({path.name}) must be at most {MAX_FILE_BYTES} bytes; make "
-                f"generations smaller"
+                f"copy ({path.name}) must be at most {MAX_FILE_BYTES} bytes; play "
+                "smaller generations"
             )
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -108,7 +108,7 @@ class CopiedFiles:
         return after.size
 
     def prefix(self, path: Path) -> Prefix:
-        """Returns the size and CRC-32 of a copy. Reads the copy if they are not cached.
+        """Returns the size and CRC-32 of a copy; reads the copy unless both are cached.
 
         Raises:
             RunError: A file operation fails.
@@ -117,7 +117,7 @@ class CopiedFiles:
             size = 0
             if path.exists():
                 size = path.stat().st_size
-                # An earlier service may have been killed before it did so.
+                # A killed service may not have made the copy's name durable.
                 self._make_durable(path)
             known = self._known.get(path)
             if known is None or known.size != size:

@@ -1,4 +1,4 @@
-"""The folder of a mirror, with the record ``mirror.json`` and abandoned games."""
+"""The folder of a mirror, with ``mirror.json`` and games that the run rejects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GIVEN_UP = "given-up"
 class MirrorFolder:
     """The folder of a mirror, created if missing. Single-threaded.
 
-    Only this user can access the folder, because roles trust its content.
+    The folder is accessible only to this user, because roles trust its content.
 
     Args:
         run: The folder, as a run directory.
@@ -38,7 +38,7 @@ class MirrorFolder:
     Attributes:
         mirror: The ID of the mirror.
         run_id: The ID of the run; None until the mirror has joined the run.
-        has_place: Whether the mirror has a slot in the run and has not given it back.
+        has_place: Whether the mirror has a slot in the run that it has not given back.
     """
 
     def __init__(self, run: RunDirectory, host: str) -> None:
@@ -59,8 +59,8 @@ class MirrorFolder:
             self.has_place = known.get("has_place") is True
         elif not run.is_new and run.models.numbers():
             raise UsageError(
-                f"run ({run.path}) is a run of its own; name a folder for what this "
-                f"host needs of the other's"
+                f"run ({run.path}) is itself a run; choose a folder for this host's "
+                "mirror of the other run"
             )
         try:
             run.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ class MirrorFolder:
             raise storage_error(run.path, error) from error
         if owner != os.getuid():
             raise UsageError(
-                f"folder ({run.path}) is another user's; name one of your own"
+                f"folder ({run.path}) belongs to another user; choose one of your own"
             )
 
     def write(self) -> None:
@@ -84,7 +84,7 @@ class MirrorFolder:
         publish_json(self._run.path / MIRROR_FILE, content)
 
     def give_up(self) -> str:
-        """Moves games that the run no longer accepts aside, and creates a new ID.
+        """Moves aside the games that the run no longer accepts, and creates a new ID.
 
         Returns:
             A message for the user that says where the games are.
@@ -108,7 +108,7 @@ class MirrorFolder:
         self.mirror, self.has_place = secrets.token_hex(16), False
         self.write()
         return (
-            f"the place of this mirror was given up while it was away; "
-            f"{num_generations} generations, of which the run has what it was sent "
-            f"before, are in {aside} now"
+            f"this mirror lost its place while it was away; {num_generations} "
+            "generations, of which the run has what was sent before, are now in "
+            f"{aside}"
         )

@@ -1,4 +1,4 @@
-"""Checks games received from a mirror, and publishes or seals them."""
+"""Checks games that a mirror sent, and publishes or seals their segments."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def append_segment(
 ) -> int:
     """Appends a chunk to a segment, and publishes the complete segment. Blocks.
 
-    A segment is published only once, and the journals of its generation are then
-    removed. So each game counts once, even if the mirror sends it twice.
+    Idempotent: a segment is published only once, and the journals of its generation are
+    then removed, so each game counts once even if the mirror sends it twice.
 
     Args:
         folder: The writer's folder, whose lock the caller holds.
@@ -64,7 +64,7 @@ def append_segment(
             if copies.prefix(final) != whole:
                 raise UsageError(
                     f"segment ({final.name} of {folder.name}) is sealed already with "
-                    f"other games; remove the mirror's folder and start it again"
+                    "other games; remove the mirror's folder, and start the role again"
                 )
         else:
             check_claimed(folder, generation)
@@ -93,7 +93,7 @@ def append_segment(
 def _append(
     part: Path, whole: Prefix, piece: tuple[Prefix, bytes], copies: CopiedFiles
 ) -> int:
-    """Appends a chunk to a partial segment, which is removed if it is damaged."""
+    """Appends a chunk to a partial segment; returns the size. Removes damaged files."""
     before, data = piece
     held = copies.prefix(part)
     if before.size != held.size or before == held:
@@ -152,7 +152,7 @@ def _read_sent(path: Path, task: str) -> JournalContents | None:
     """Reads a journal that a mirror sent. Returns None if it is invalid for ``task``.
 
     Raises:
-        OSError, RunError: The journal could not be read, and so not be checked.
+        OSError, RunError: The journal could not be read, so its validity is unknown.
     """
     generation = int(path.stem)
     data = path.read_bytes()
@@ -191,16 +191,16 @@ def check_claimed(folder: Path, generation: int) -> None:
     """
     if all(int(path.stem) != generation for path in writer_files(folder, "journal")):
         raise UsageError(
-            f"generation ({generation}) was not claimed for {folder.name}, or was "
-            f"given up; remove the mirror's folder and start the role again"
+            f"generation ({generation}) was not assigned to {folder.name}, or was "
+            "given up; remove the mirror's folder, and start the role again"
         )
 
 
 def check_segment(part: Path, generation: int, task: str, newest: int | None) -> None:
     """Checks that a received file is a valid segment, before it is published.
 
-    Reading all columns checks that they are complete and in range. The code that
-    replays the games checks that their moves are legal.
+    Reading all columns checks that they are complete and in range. Moves are checked
+    later, by the code that replays the games.
 
     Args:
         part: The path of the received file.
@@ -216,7 +216,7 @@ def check_segment(part: Path, generation: int, task: str, newest: int | None) ->
         with SegmentReader(part) as reader:
             found = reader.meta.get("game"), reader.generation
             if found != (task, generation) or reader.number("num_games") < 1:
-                raise RunError(f"it is of generation {found[1]} of {found[0]}")
+                raise RunError(f"it is for generation {found[1]} of {found[0]}")
             columns = reader.game_columns()
         models = np.concatenate([columns["model"], columns["switch_model"]])
         unknown = models if newest is None else models[models > newest]
@@ -227,5 +227,5 @@ def check_segment(part: Path, generation: int, task: str, newest: int | None) ->
             )
     except (RunError, UsageError) as error:
         raise UsageError(
-            f"segment (generation {generation}) that arrived is none: {error}"
+            f"segment (generation {generation}) arrived invalid: {error}"
         ) from error

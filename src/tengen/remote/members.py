@@ -1,9 +1,9 @@
 """The run service's table of mirrors.
 
-To the run, a mirror is an ordinary self-play writer or actor, whose lock the service
-holds on behalf of the mirror. A disconnected mirror keeps its slot until a timeout
-expires. A restarted service loads the records in ``RUN/mirrors/`` and restarts the
-timeouts.
+Each mirror has the slot of an ordinary self-play writer or actor of the run. The
+service holds the slot's lock on the mirror's behalf. A disconnected mirror keeps its
+slot until a timeout expires. A restarted service loads the records in ``RUN/mirrors/``
+and restarts the timeouts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tengen.run import (
 __all__ = ["Member", "Members"]
 
 _SILENT_S = 5.0
-"""Seconds without a request after which another process may take a mirror's slot. A
+"""Seconds without a heartbeat after which another process may take a mirror's slot. A
 mirror sends a request every second."""
 _AWAY_S = 60.0
 """Seconds without a request after which a mirror is reported as away."""
@@ -49,7 +49,7 @@ class Member:
     record: MirrorRecord
     """The mirror's published record."""
     lock: WriterLock
-    """The lock of the self-play writer or actor that the mirror stands for."""
+    """The lock of the self-play writer or actor whose slot the mirror has."""
     heard_s: float = field(default_factory=time.monotonic)
     """The ``time.monotonic`` time of the mirror's last request."""
     is_here: bool = True
@@ -114,7 +114,7 @@ class Members:
 
     @contextmanager
     def working(self, mirror: str, events: int) -> Iterator[Member]:
-        """Records a request like ``hear``, and locks the mirror's files, not the table.
+        """Does ``hear``, and locks the mirror's files, but not the table of mirrors.
 
         The arguments and errors are the same as in ``hear``.
         """
@@ -175,8 +175,8 @@ class Members:
                 index, or a free index if there is none.
             process: ``PID on HOST``.
             is_vouched: Whether the run started the process, as the only process with
-                ``index``. If so, it may take the slot of any mirror; otherwise only the
-                slot of a mirror that has sent no request for some seconds.
+                ``index``. If so, it may take any mirror's slot; otherwise only that of
+                a mirror that has been silent for some seconds.
             had_place: Whether the mirror has games of an earlier slot.
 
         Returns:
@@ -192,12 +192,12 @@ class Members:
             member = self._known(mirror)
             was_evicted &= member is None
             if was_evicted and index is not None and not is_vouched:
-                # An evicted mirror must not take the slot before its evictor does.
+                # Reject an evicted mirror, so that the evicting process gets the slot.
                 raise _no_place(mirror)
             if member is not None and role != member.record.role:
                 raise UsageError(
-                    f"mirror ({mirror}) must be of role {member.record.role}, as it "
-                    f"was; choose another folder"
+                    f"mirror ({mirror}) must keep its role {member.record.role}; "
+                    "choose another folder"
                 )
             if member is not None and index not in (None, member.record.index):
                 self._part_with(member)
@@ -223,7 +223,7 @@ class Members:
             return member
 
     def look(self, away_s: float) -> None:
-        """Publishes which mirrors are away, and removes mirrors that lost their slot.
+        """Marks silent mirrors as away, and removes mirrors that have lost their slots.
 
         A mirror loses its slot if it sends no request for ``away_s`` seconds, or if
         ``evict_mirrors`` removes its record.
@@ -252,7 +252,7 @@ class Members:
         """Releases all mirrors' locks. Their records remain for the next service."""
         with self._lock:
             members = [*self._members.values()]
-            # Set before releasing locks, so that threads waiting for them raise.
+            # Set first, so that threads that wait for a member's lock then raise.
             self._is_closed = True
             self._members.clear()
             for member in members:
@@ -292,11 +292,11 @@ class Members:
             # Another thread may have freed the slot in the meantime.
             if self._members.get(record.mirror) is not member:
                 return
-            text = f"{record.role} of {record.process} has given back its place"
+            text = f"{record.role} of {record.process} has released its place"
             if were_begun:
                 text = (
-                    f"{record.role} of {record.process} has lost its place, as it was "
-                    f"away for long or is elsewhere now; what it sent is kept"
+                    f"{record.role} of {record.process} has lost its place, because it "
+                    "was away too long or has moved; what it sent is kept"
                 )
             if record.role == "selfplay":
                 folder = writer_directory(self._run, record.index)
@@ -305,7 +305,7 @@ class Members:
                 )
                 if num_refused:
                     text += (
-                        f", but for {num_refused} files that are no journals (.refused)"
+                        f", except {num_refused} files that are not journals (.refused)"
                     )
             self._say(text)
             self._members.pop(record.mirror, None)
@@ -325,10 +325,10 @@ class Members:
     def _check_open(self) -> None:
         """Raises RunError after ``close``. The mirror then asks the next service."""
         if self._is_closed:
-            raise RunError(f"service of run ({self._run.path}) ends; ask again")
+            raise RunError(f"service of run ({self._run.path}) is ending; try again")
 
     def _publish(self, member: Member, **changes: object) -> bool:
-        """Changes and publishes the record of a member, unless the member was evicted.
+        """Applies ``changes`` to a member's record; publishes it unless it was evicted.
 
         Returns:
             Whether the published record still exists.
@@ -367,7 +367,7 @@ class Members:
         if not gone:
             raise UsageError(
                 f"run ({self._run.path}) has {MAX_WRITERS} self-play processes, the "
-                f"most; stop one"
+                "maximum; stop one"
             )
         longest = min(gone, key=lambda member: member.heard_s)
         self._part_with(longest)
@@ -383,13 +383,13 @@ class Members:
 def _check_process(record: MirrorRecord, events: int) -> None:
     if events != record.events:
         raise UsageError(
-            f"mirror ({record.mirror}) is worked on by process {record.process} now; "
-            f"stop one of them, or use another folder"
+            f"mirror ({record.mirror}) is in use by process {record.process}; stop it, "
+            "or use another folder"
         )
 
 
 def _no_place(mirror: str) -> UsageError:
     return UsageError(
-        f"mirror ({mirror}) has no place in this run any more, as it was away for too "
-        f"long or another process has its place; start the role again"
+        f"mirror ({mirror}) has lost its place in this run, because it was away too "
+        "long or another process took it; start the role again"
     )

@@ -1,4 +1,4 @@
-"""The messages between a run's service and its mirrors, and their validation.
+"""The messages between a run's service and its mirrors, their validation and client.
 
 A request is one line of JSON, in which chunks of files are encoded as base64. Neither
 side trusts received data: file names are built from numbers and short words, sizes are
@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 import platform
 import re
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from tengen import __version__
 from tengen.errors import UsageError
-from tengen.transport import Dialect
+from tengen.transport import Client, Dialect, NoAnswer
 
 __all__ = [
     "MAX_FILE_BYTES",
@@ -24,6 +28,8 @@ __all__ = [
     "PIECE_BYTES",
     "PYTHON",
     "RUN",
+    "Place",
+    "RunClient",
     "decoded",
     "encoded",
     "log_name",
@@ -32,7 +38,7 @@ __all__ = [
 ]
 
 RUN = Dialect("run", version=2)
-"""The protocol of a run's service. Its token is in ``TENGEN_RUN_TOKEN``."""
+"""The protocol of a run's service. The token is in ``TENGEN_RUN_TOKEN``."""
 
 MIRROR_ROLES = ("selfplay", "actor")
 """The roles that can work on a mirror."""
@@ -118,7 +124,7 @@ def decoded(message: Mapping[str, Any]) -> bytes:
 
 
 def log_name(role: str, index: int, events: int) -> str:
-    """Returns the file name, in the folder ``logs``, of the log of a mirror's process.
+    """Returns the name of a mirror process's log file in the folder ``logs``.
 
     Args:
         role: The role of the process.
@@ -126,3 +132,103 @@ def log_name(role: str, index: int, events: int) -> str:
         events: The ID of the event file of the process.
     """
     return f"{role}-{index}-{events}.log"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """The slot of a mirror in its run, with the index and IDs of its process."""
+
+    run: str
+    """The ID of the run."""
+    index: int
+    """The index of the self-play writer or actor that the mirror stands for."""
+    incarnation: int
+    """For self-play, the lowest incarnation that this process may use."""
+    events: int
+    """The ID of the event file that this process writes."""
+    totals: tuple[int, int]
+    """The actor's environment frames and finished episodes so far."""
+
+
+class RunClient:
+    """Client of a run's service. Thread-safe.
+
+    Args:
+        client: A client of the run's service.
+        mirror: The ID of the mirror.
+
+    Attributes:
+        name: The service's address, for error messages.
+        deadline_s: The ``time.monotonic`` time after which every request raises
+            ``NoAnswer``; None for no deadline.
+    """
+
+    def __init__(self, client: Client, mirror: str) -> None:
+        self._client = client
+        self._mirror = mirror
+        self._events = 0
+        self.name = client.name
+        self.deadline_s: float | None = None
+
+    def join(
+        self,
+        role: str,
+        index: int | None,
+        run: str | None,
+        *,
+        is_vouched: bool = False,
+        had_place: bool = False,
+    ) -> Place | None:
+        """Requests a slot in the run. The arguments are those of ``Members.join``.
+
+        Returns:
+            The slot, or None if the mirror has lost an earlier slot.
+
+        Raises:
+            TengenError: See ``ask``.
+        """
+        answer = self.ask(
+            "join",
+            role=role,
+            index=index,
+            run=run,
+            is_vouched=is_vouched,
+            had_place=had_place,
+            process=f"{os.getpid()} on {platform.node()}",
+            tengen=__version__,
+            python=PYTHON,
+        )
+        if answer.get("given_up") is True:
+            return None
+        num_rows, num_episodes = answer["totals"]
+        self._events = number_in(answer, "events")
+        return Place(
+            run=str(answer["run"]),
+            index=number_in(answer, "index"),
+            incarnation=number_in(answer, "incarnation"),
+            events=self._events,
+            totals=(int(num_rows), int(num_episodes)),
+        )
+
+    def ask(self, what: str, **fields: Any) -> dict[str, Any]:
+        """Sends a request and returns the response, whose values the caller must check.
+
+        Args:
+            what: The name of a request that ``RunService`` handles.
+            fields: The fields of the request.
+
+        Raises:
+            NoAnswer: The service does not respond, or the deadline has passed.
+            UsageError: The service rejects the request.
+            RunError: The service fails, for example because its disk is full.
+        """
+        if self.deadline_s is not None and time.monotonic() > self.deadline_s:
+            raise NoAnswer(f"{self.name} did not accept everything in time")
+        who = {"mirror": self._mirror, "events": self._events}
+        answer = self._client.ask({"ask": what, **who, **fields})
+        if not isinstance(answer, dict):
+            raise UsageError(
+                f"answer ({what}) of {self.name} must be an object; install the same "
+                f"tengen on both sides"
+            )
+        return answer

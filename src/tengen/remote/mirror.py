@@ -10,8 +10,8 @@
 
 The role uses the folder like any run directory. The thread downloads the inputs of the
 role and uploads its outputs. During an outage, self-play continues with its current
-model until it has used all claimed generation numbers (enough for an hour), or until
-too many bytes of games wait for upload.
+model until it has used all generation numbers claimed in advance (enough for an hour),
+or until the games that wait for upload are too large.
 """
 
 from __future__ import annotations
@@ -26,12 +26,10 @@ from typing import TypeVar
 from tengen.errors import RunError, TengenError, UsageError
 from tengen.experience import writer_directory
 from tengen.experience.games.files import writer_files
-from tengen.remote.client import Place, RunClient
-from tengen.remote.downloads import Downloads
 from tengen.remote.folder import MirrorFolder
-from tengen.remote.messages import MOST_AHEAD, log_name
+from tengen.remote.messages import MOST_AHEAD, Place, RunClient, log_name
 from tengen.remote.stock import NumberStock
-from tengen.remote.uploads import GameUploads, Upload
+from tengen.remote.transfers import Downloads, GameUploads, Upload
 from tengen.run import (
     RunDirectory,
     find_files,
@@ -45,7 +43,7 @@ __all__ = ["Mirror"]
 _Answer = TypeVar("_Answer")
 
 _PATIENCE_OF_RUN_S = 600.0
-"""``patience_s`` of a process that the run started; its host may be restarting."""
+"""``patience_s`` of a process that the run started, because the host may restart."""
 _CLOSE_S = 20.0
 _SENDING_S = 0.02
 
@@ -64,10 +62,10 @@ class Mirror:
         role: The role that works on the mirror, ``selfplay`` or ``actor``.
         index: The index of the actor or writer. None for this mirror's previous index,
             or a free index if there is none.
-        stop: If set, the mirror stops waiting for the run's host. The mirror sets it on
-            a permanent error, to end the role; the caller then calls ``check``.
+        stop: Ends the role and all waits for the run's host. The mirror sets the event
+            on a permanent error; the caller then calls ``check``.
         say: Called with each log message, from any thread.
-        is_vouched: Whether the run started this process as the only one with ``index``.
+        is_vouched: Whether the run started this process, the only one with ``index``.
         backlog_bytes: The maximum size of the games that wait for upload when a
             generation begins.
 
@@ -76,7 +74,7 @@ class Mirror:
         place: This process's slot in the run.
         waits_for: The reason why ``next_generation`` returned None.
         look_s: Seconds between two exchanges with the run's host.
-        retry_s: Seconds between two attempts while the run's host does not respond.
+        retry_s: Seconds between two attempts while the run's host is unreachable.
         patience_s: Seconds that ``open`` waits for the run's host.
     """
 
@@ -176,7 +174,7 @@ class Mirror:
             self._stock.pause()
             self.waits_for = (
                 f"{waiting / 2**20:.0f} MiB of games wait for {self._client.name}, "
-                f"which may be {self._backlog_bytes / 2**20:.0f}"
+                f"more than the limit of {self._backlog_bytes / 2**20:.0f}"
             )
             return None
         known = self._begun_generations()
@@ -185,7 +183,7 @@ class Mirror:
             self._wake.set()
         self.waits_for = ""
         if number is None:
-            self.waits_for = f"the next number comes from {self._client.name}"
+            self.waits_for = f"{self._client.name} has not sent the next generation"
         return number
 
     def check(self) -> None:
@@ -233,13 +231,13 @@ class Mirror:
             except TengenError as error:
                 is_late = time.monotonic() >= until or self._away_since_s is not None
                 if is_late or not isinstance(error, NoAnswer):
-                    self._say(f"{error}; what was not sent stays in {self.run.path}")
+                    self._say(f"{error}; unsent files stay in {self.run.path}")
                     break
                 time.sleep(self.retry_s)
         self._held.release()
 
     def _end(self) -> None:
-        """Reports the end to the run; gives the slot back unless a journal is open."""
+        """Reports this process's end; gives the slot back unless a journal is open."""
         keeps_place = self._games is not None and self._games.has_journals
         self._client.ask("end", keeps_place=keeps_place)
         if not keeps_place:
@@ -252,7 +250,7 @@ class Mirror:
             self._say(self._folder.give_up())
             place = self._ask_for_place()
         if place is None:
-            raise RunError(f"{self._client.name} gives a new mirror no place")
+            raise RunError(f"{self._client.name} has no place for a new mirror")
         return place
 
     def _ask_for_place(self) -> Place | None:
@@ -326,7 +324,7 @@ class Mirror:
             self._wake.clear()
 
     def _fail(self, error: TengenError) -> None:
-        """Records a permanent error, and ends the role because syncing has ended."""
+        """Records a permanent error, and ends the role, which cannot sync any more."""
         self._error = error
         self._say(str(error))
         self._stop.set()
@@ -364,7 +362,7 @@ class Mirror:
     def _between_pieces(self) -> None:
         """Syncs all files except models between two chunks of a large model."""
         if self._is_over.is_set() or self._stop.is_set():
-            raise _Interrupted("the role ends")
+            raise _Interrupted("the role is ending")
         if time.monotonic() - self._exchanged_s >= self.look_s:
             self._exchange()
 
@@ -391,7 +389,7 @@ class Mirror:
     def _is_away(self, error: TengenError) -> None:
         if self._away_since_s is None:
             self._away_since_s = time.monotonic()
-            self._say(f"{error}; goes on, and sends what it makes when it can")
+            self._say(f"{error}; continues, and sends its files when it can")
 
     def _is_back(self) -> None:
         if self._away_since_s is not None:

@@ -1,4 +1,4 @@
-"""The service of a run directory, for roles on hosts that cannot access it.
+"""``RunService``, the server for roles on hosts without the run directory.
 
 ::
 
@@ -10,7 +10,7 @@
 
 The service sends a role its inputs (``run.json``, models, generation numbers) and
 receives its outputs (games, events, logs, counts), which are durable before the service
-responds. Requests are idempotent, because a mirror repeats them after an outage.
+responds. Requests are idempotent, because mirrors repeat requests after an outage.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ from tengen.transport import Message, Service
 __all__ = ["RunService"]
 
 _AWAY_S = 7200.0
-"""Seconds without a request after which a mirror loses its slot, enough for an outage
-of an hour. The service then seals the mirror's games and accepts no more of them."""
+"""Seconds without a request after which a mirror loses its slot; enough for an outage
+of an hour. The service then seals the mirror's games, and rejects further games."""
 _LOOK_S = 5.0
 _HERE_S = 6.0
 _LOOK_AGAIN_S = 0.1
@@ -142,19 +142,19 @@ class RunService:
             if version != ours:
                 raise UsageError(
                     f"{name} ({version}) of {process} must be {ours}, that of the "
-                    f"run's host; install the same on both"
+                    "run's host; install the same version on both"
                 )
         role = word_in(message, "role")
         index = None
         if message.get("index") is not None:
             index = number_in(message, "index", 1023)
         elif role == "actor":
-            raise UsageError("index (none) must be said, of an actor")
+            raise UsageError("index (none) is required for an actor; add --index")
         run_id = run_identity(self._run)
         if message.get("run") not in (None, run_id):
             raise UsageError(
-                f"run ({self._run.path}) is not the one that this mirror was made of; "
-                f"choose another folder"
+                f"run ({self._run.path}) is not the run of this mirror; choose another "
+                "folder"
             )
         member = self._members.join(
             word_in(message, "mirror"),
@@ -199,7 +199,7 @@ class RunService:
 
     def _take_totals(self, member: Member, totals: Any) -> None:
         if member.record.role != "actor" or not isinstance(totals, list):
-            raise UsageError("totals must be two numbers of an actor")
+            raise UsageError("totals must be an actor's two numbers")
         named = dict(zip(("num_rows", "num_episodes"), totals, strict=False))
         num_rows = number_in(named, "num_rows", 1 << 62)
         num_episodes = number_in(named, "num_episodes", 1 << 62)
@@ -292,7 +292,7 @@ class RunService:
         try:
             yield folder
         except OSError as error:
-            raise RunError(f"model ({folder.name}) is not here any more") from error
+            raise RunError(f"model ({folder.name}) no longer exists") from error
 
     def _end(self, message: Message) -> dict[str, Any]:
         keeps_place = message.get("keeps_place") is not False
@@ -304,7 +304,7 @@ class RunService:
         with self._reading:
             if time.monotonic() - self._read_s >= _LOOK_S:
                 self._read_s = time.monotonic()
-                # Ignored here, because the run's host reports status errors itself.
+                # Keep the old status on an error, which the run's host reports itself.
                 with suppress(TengenError):
                     self._report = self._status()
             return self._report

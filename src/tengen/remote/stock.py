@@ -1,4 +1,4 @@
-"""A stock of generation numbers, claimed by a mirror in advance for an outage."""
+"""A stock of generation numbers that a mirror claims in advance, for outages."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _OUTAGE_S = 3600.0
 _LEAST = 16
 _MEASURED = 8
 _AT_ONCE = 64
-"""The maximum number of generations to claim per request. The run's host writes a file
-per generation, and meanwhile blocks the claims of other writers."""
+"""Maximum number of generations to claim per request. For each generation the run's
+host writes a file, which delays other writers' claims."""
 
 
 class NumberStock:
@@ -62,7 +62,7 @@ class NumberStock:
             return free[0]
 
     def pause(self) -> None:
-        """Excludes the wait for the next generation from the measured pace."""
+        """Excludes the time until the next generation from the measured pace."""
         with self._lock:
             self._begun_s.clear()
 

@@ -1,4 +1,4 @@
-"""Exports a run's web page as one file, and shows its curves in a notebook.
+"""Exports a run's web page as one file, and shows a run's curves in a notebook.
 
     tengen.report.curves("runs/gomoku/9")        # displayed by a notebook
     tengen.report.write_report("runs/gomoku/9", "gomoku.html")

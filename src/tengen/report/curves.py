@@ -1,7 +1,7 @@
-"""The curves of a run, which a notebook shows as SVG.
+"""The learning curves of a run, as SVG for notebooks.
 
-Colours follow the reader's colour scheme, light or dark. The drawing has its own
-background, so it is readable on any page.
+Colours follow the reader's colour scheme, light or dark. Each chart has its own
+background, so that it is readable on any page.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Chart", "Curves", "chart_svg", "curves", "shown_number"]
 
 _MOST_ROWS = 12
 _Axes: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
-# The x columns in order of preference, and the y columns.
+# Pairs: the columns for the x axis, in order of preference, and those for y axes.
 _OF_ENVIRONMENTS: _Axes = (
     ("frames", "agent_steps"),
     ("return_mean", "length_mean", "loss"),
@@ -47,12 +47,12 @@ class Curves:
     run: str
     """The run directory."""
     rows: tuple[Row, ...]
-    """The rows of ``tengen curves``; use ``pandas.DataFrame(rows)`` for a table."""
+    """The rows of ``tengen curves``, suitable for ``pandas.DataFrame(rows)``."""
     in_environments: bool
     """Whether the run steps environments; otherwise it plays games."""
 
     def charts(self) -> list[Chart]:
-        """Returns a chart for each quantity that has values."""
+        """Returns one chart for each quantity that has values."""
         by, names = _OF_ENVIRONMENTS if self.in_environments else _OF_GAMES
         x = next((name for name in by if self._has(name)), "learner_steps")
         found = (self._chart(x, name) for name in names)
@@ -113,7 +113,7 @@ class Curves:
 
 
 def curves(run: str | Path) -> Curves:
-    """Returns the curves of a run, which may be training.
+    """Returns the learning curves of a run, which may still be training.
 
     Args:
         run: The run directory.
@@ -141,7 +141,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 60.0, 24.0, 30.0, 44.0
 _MOST_POINTS = 240
 _MOST_DOTS = 40
 _NUM_TICKS = 5
-# Larger values are treated as infinite, because their differences may overflow.
+# Values beyond this are treated as infinite: their differences may overflow.
 _GREATEST = 1e300
 _STYLE = (
     ".tengen-chart{width:100%;max-width:640px;height:auto;"
@@ -149,7 +149,7 @@ _STYLE = (
     "@media (prefers-color-scheme:dark){.tengen-chart{--tengen-ground:#161b22;"
     "--tengen-ink:#e6edf3;--tengen-faint:#3d444d;--tengen-line:#79c0ff}}"
 )
-# The fallback colours are the light scheme's, in case a page removes the styles.
+# Each colour has the light scheme's as a fallback, in case a page removes styles.
 _GROUND = "var(--tengen-ground,#ffffff)"
 _INK = "var(--tengen-ink,#1f2328)"
 _FAINT = "var(--tengen-faint,#d0d7de)"
@@ -161,7 +161,7 @@ class Chart:
     """The points and the labels of one chart."""
 
     title: str
-    """A short title of the chart."""
+    """The title of the chart, as a phrase."""
     x_label: str
     """The quantity on the x axis."""
     y_label: str
@@ -171,14 +171,14 @@ class Chart:
     ys: tuple[float, ...]
     """The points' y values, one per point."""
     errors: tuple[float, ...] = ()
-    """Half the length of each error bar, one per point; empty for no bars."""
+    """Half the length of each point's error bar; empty for no error bars."""
 
 
 def chart_svg(chart: Chart) -> Markup:
-    """Returns a chart as SVG; omits points that are not finite or beyond 1e300.
+    """Returns a chart as SVG. Points beyond 1e300 or not finite are omitted.
 
     Raises:
-        ValueError: No point is finite.
+        ValueError: All points are omitted.
     """
     points = _points(chart)
     if not points:
@@ -230,7 +230,7 @@ def shown_number(value: float) -> str:
 
 
 class _Axis:
-    """Maps values to positions on an axis, whose range is widened to round numbers."""
+    """An axis: maps values to positions. Its range ends at round numbers."""
 
     def __init__(self, values: Sequence[float], begin: float, end: float) -> None:
         least, greatest = min(values), max(values)
@@ -253,7 +253,7 @@ class _Axis:
 
 
 def _points(chart: Chart) -> list[tuple[float, float, float]]:
-    """Returns finite points as (x, y, error); reduces many points to local extremes."""
+    """Returns finite points as (x, y, error); thins many points to local extremes."""
     errors = chart.errors or (0.0,) * len(chart.xs)
     points = [
         (float(x), float(y), float(error) if abs(error) < _GREATEST else 0.0)
@@ -276,7 +276,7 @@ def _height(point: tuple[float, float, float]) -> float:
 
 
 def _round_step(step: float) -> float:
-    """Returns the smallest 1, 2 or 5 times a power of ten that is at least ``step``."""
+    """Returns the smallest number 1, 2 or 5 times 10**n that is at least ``step``."""
     power = 10.0 ** math.floor(math.log10(step))
     return next(f * power for f in (1, 2, 5, 10) if f * power >= step * (1 - 1e-9))
 

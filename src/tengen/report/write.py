@@ -1,4 +1,4 @@
-"""A run as one HTML file: the web page of ``tengen serve`` with embedded data."""
+"""Writes a run as one HTML file: a page of ``tengen serve`` with embedded data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = ["REPORT_FILE", "WrittenReport", "add_arguments", "report", "write_rep
 REPORT_FILE = "report.html"
 """Default name of the report, in the run directory."""
 
-# The ID of the page's only run, in the URLs of the page.
+# In URLs, the ID of the only run and of the only source of games.
 _ID = "run"
 _NUM_GAMES = 4
 _MOST_PLIES = 2000
@@ -52,7 +52,7 @@ _MOST_ENTRIES = 1000
 _MOST_CHARACTERS = 300
 _MOST_CODE_BYTES = 20_000
 
-# Exceptions that a reader may raise on damaged files or files from another program.
+# Exceptions that a reader may raise for damaged files or files of other programs.
 _DAMAGED = (
     TengenError,
     ArithmeticError,
@@ -74,7 +74,8 @@ class WrittenReport:
     num_bytes: int
     """Size of the file, in bytes."""
     missing: tuple[str, ...]
-    """One line for each part that could not be read and is missing from the page."""
+    """A line with the reason for each part that is missing, because it is
+    unreadable."""
 
 
 def write_report(
@@ -84,20 +85,20 @@ def write_report(
     task: str | None = None,
     made_by: str = "tengen.report.write_report",
 ) -> WrittenReport:
-    """Writes the report of a run, which may be training. Blocks until it is on disk.
+    """Writes the report of a run, which may be training. Blocks until it is durable.
 
-    Omits parts with damaged files; the page lists these parts and the reasons.
+    Parts whose files are damaged are omitted; the page lists them with the reasons.
 
     Args:
         run: The run directory.
         out: The file to write; None for ``RUN/report.html``.
-        task: The run's task. Needed only to draw the games of a Python game,
-            ``module:Class``, whose module is then imported.
-        made_by: The command or call that creates the report, for display on the page.
+        task: The run's task. Needed only to draw games of a task ``module:Class``,
+            whose module is then imported.
+        made_by: The command or call that creates the report, shown on the page.
 
     Raises:
-        UsageError: The run does not exist, is a mirror or has a newer schema, ``task``
-            is not the run's task, or the file's folder does not exist.
+        UsageError: The run does not exist, is a mirror or has a newer schema; ``task``
+            is not the run's task; or the folder of ``out`` does not exist.
         RunError: The file cannot be written.
     """
     found = RunDirectory(run)
@@ -118,11 +119,11 @@ def write_report(
 
 
 class _Parts:
-    """The parts of the page about a run; each part reads only its own files.
+    """Reads the parts of the page. Each part reads only its own files.
 
     Args:
-        run: The run, which must have a ``run.json``.
-        typed: The task as the user typed it, or None.
+        run: The run; its ``run.json`` must exist.
+        typed: The task that the user typed, or None.
 
     Raises:
         UsageError: ``run.json`` has a newer schema, or ``typed`` is not the run's task.
@@ -137,7 +138,7 @@ class _Parts:
         try:
             self._task = str(run.read_run()["config"].get("task", ""))
         except RunError:
-            pass  # every part will report the error
+            pass  # Each part reports the error.
         else:
             if typed not in (None, self._task):
                 raise UsageError(
@@ -147,7 +148,7 @@ class _Parts:
         self.name = f"{self._task}: {run.path}" if self._task else str(run.path)
 
     def content(self, made: str) -> dict[str, Any]:
-        """Returns the page's data: ``answers`` (responses by URL) and ``report``."""
+        """Returns the page's data: ``answers``, responses by URL, and ``report``."""
         base = f"/api/runs/{_ID}"
         shown = self._part("Run", self._shown)
         answers = {base: shown if shown else {"error": self.missing[-1]}}
@@ -166,7 +167,7 @@ class _Parts:
         return {"answers": answers, "report": report}
 
     def _part(self, title: str, read: Callable[[], Any]) -> Any:
-        """Returns what ``read`` returns, or None after adding a line to ``missing``."""
+        """Returns the result of ``read``; if it fails, adds to ``missing``."""
         try:
             return read()
         except _DAMAGED as error:
@@ -197,7 +198,8 @@ class _Parts:
         book = None
         if ladder.book:
             # Import roles here, because they import agents, which import torch.
-            from tengen.roles import read_config, run_book
+            from tengen.roles import read_config
+            from tengen.roles.inputs import run_book
 
             book = run_book(read_config(self._run), self._run)
         found = run_ratings(self._run, self._task, ladder, play, book)
@@ -211,14 +213,14 @@ class _Parts:
         return {"simulations": ladder.num_simulations, "rows": rows}
 
     def _games(self) -> dict[str, Any]:
-        """Returns sample games by address, from the newest match or else self-play."""
+        """Returns a few games by URL, of the newest match or else of self-play."""
         if has_actors(self._run.read_run()):
-            films = f"tengen eval {self._run.path} --video FOLDER films some"
-            self.notes.append(f"Environments keep no episodes; {films}.")
+            films = f"tengen eval {self._run.path} --video FOLDER records some"
+            self.notes.append(f"Episodes of environments are not kept; {films}.")
             return {"": []}
         if self._typed is None and is_program(self._task):
             option = f"--task {_short(self._task)}"
-            self.notes.append(f"The game is a program; give {option} to show games.")
+            self.notes.append(f"The game is in Python; add {option} to show games.")
             return {"": []}
         check_typed(self._task, self._typed, self._run.path)
         source = next(iter(sources(self._run)), None)
@@ -239,12 +241,12 @@ class _Parts:
         return {"": [{**source_row(source), "id": _ID}], f"/{_ID}": listed, **found}
 
     def _code(self) -> str:
-        """Returns the code, libraries and machines used for training, newest first."""
+        """Returns the versions and machines of the run's calls, newest call first."""
         path = self._run.path / "code.txt"
         try:
             data = path.read_bytes()[-_MOST_CODE_BYTES:]
         except FileNotFoundError:
-            self.notes.append("No code has trained it yet.")
+            self.notes.append("It has not been trained yet.")
             return ""
         except OSError as error:
             raise RunError(
@@ -255,7 +257,7 @@ class _Parts:
 
 
 def _chosen(games: tuple[KeptGame, ...]) -> Iterator[KeptGame]:
-    """Yields a few games of a source, starting with games of different results."""
+    """Yields a few games of a source, first those with different results."""
     shown = [game for game in games if len(game.moves) <= _MOST_PLIES]
     firsts = {(game.title, game.result): game for game in reversed(shown)}.values()
     chosen = sorted(shown, key=lambda game: game not in firsts)
@@ -263,7 +265,7 @@ def _chosen(games: tuple[KeptGame, ...]) -> Iterator[KeptGame]:
 
 
 def _short(value: Any) -> Any:
-    """Returns a JSON value with long strings, lists and objects shortened."""
+    """Returns a JSON value in which long strings, lists and objects are shortened."""
     if isinstance(value, str) and len(value) > _MOST_CHARACTERS:
         return f"{value[:_MOST_CHARACTERS]} ... ({len(value):,} characters)"
     if isinstance(value, dict):
@@ -275,10 +277,10 @@ def _short(value: Any) -> Any:
 
 
 def _page(title: str, content: dict[str, Any]) -> bytes:
-    """Returns the page in UTF-8, which loads no other resources.
+    """Returns the page, in UTF-8. It loads no other resources.
 
-    The page's content security policy allows only its own script and style, in case a
-    browser ever interprets text from the run as markup.
+    Its content security policy allows only its own script and style, as defence in
+    depth in case text from the run is interpreted as markup.
     """
     folder = resources.files("tengen.serve") / "assets"
     shell, script, style = (
@@ -287,7 +289,7 @@ def _page(title: str, content: dict[str, Any]) -> bytes:
     )
     allowed = f"script-src {_digest(script)}; style-src {_digest(style)}"
     policy = f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
-    # Escape "<", so that no text in the data can end the script element.
+    # Escape "<": "</script>" in the data would end the script element.
     data = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
     head = [
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
@@ -316,10 +318,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def report(args: argparse.Namespace) -> dict[str, Any]:
-    """Writes the report; returns ``run``, ``html``, ``num_bytes`` and ``missing``.
+    """Writes the report of a run and prints its path.
 
-    ``missing`` has a line for each part with damaged files, as on the page. If there
-    are such parts, the exit code is 1.
+    Returns ``run``, ``html`` (the path), ``num_bytes``, ``missing`` (a line for each
+    part that could not be read) and ``exit_code`` (1 if a part is missing).
 
     Raises:
         UsageError: The run or the file's folder does not exist.

@@ -19,7 +19,6 @@ from tengen.run import RunDirectory
 
 __all__ = [
     "check_devices",
-    "check_evaluating",
     "gpus_named",
     "learner_device",
     "move_run",
@@ -47,7 +46,7 @@ def with_devices(
     if devices is None:
         return config
     check_device_words("devices", devices)
-    check(devices != "auto", "devices", devices, "must be named; leave it out")
+    check(devices != "auto", "devices", devices, "must be a device; leave it out")
     if is_here:
         parse_devices("devices", devices)
     first = devices.split(",")[0]
@@ -126,19 +125,9 @@ def check_devices(config: RunConfig) -> None:
     check_num_gpus(
         " and ".join(f"launch.roles.{name}.num_gpus" for name in given),
         sum(one.count * one.num_gpus for one in given.values()),
-        f"set launch.roles.{next(iter(given), '')}.num_gpus=0, or use --launch ray "
-        f"where a cluster has them",
+        f"set launch.roles.{next(iter(given), '')}.num_gpus=0, or use --launch ray on "
+        "a cluster with GPUs",
     )
-
-
-def check_evaluating(config: RunConfig) -> None:
-    """Checks that this host has the GPUs of ``inference.devices``.
-
-    Raises:
-        UsageError: This host lacks a GPU.
-    """
-    if config.inference.is_on_gpu:
-        parse_devices("inference.devices", config.inference.devices)
 
 
 def gpus_named(config: RunConfig) -> dict[str, str]:

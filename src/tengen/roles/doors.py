@@ -1,15 +1,26 @@
-"""The addresses at which a run's services listen, and how roles reach the services."""
+"""The addresses at which a run's services listen, and how roles reach the services.
+
+A role on a host without the run directory has the option ``--connect``, and works on a
+mirror.
+"""
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import dataclasses
 import os
 import platform
 import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tengen.errors import UsageError
-from tengen.remote import RUN
+from tengen.remote import RUN, Mirror
 from tengen.roles.config import RunConfig
 from tengen.roles.config.launch import LaunchConfig
 from tengen.run import (
@@ -19,7 +30,15 @@ from tengen.run import (
     service_folder,
     write_endpoint,
 )
-from tengen.transport import NetAddress, NetDoor, fingerprint_of
+from tengen.transport import (
+    Client,
+    HostFolder,
+    NetAddress,
+    NetDoor,
+    Server,
+    Service,
+    fingerprint_of,
+)
 
 __all__ = [
     "ANYWHERE",
@@ -30,8 +49,11 @@ __all__ = [
     "TOKEN_VARIABLE",
     "Connect",
     "Doors",
+    "add_connect_arguments",
     "check_doors",
+    "connect_of",
     "connect_to",
+    "mirrored",
     "port_offset",
     "server_name",
     "way_to",
@@ -47,9 +69,11 @@ LEARNERS = "learners"
 """Service name of the leading learner, for its followers."""
 
 TOKEN_VARIABLE = "TENGEN_RUN_TOKEN"
-"""The environment variable with the run's token, for roles with ``--connect``."""
+"""The environment variable with the run's token, for roles with ``--connect``. A role
+removes the variable when it starts, so that processes of environments do not get it."""
 _PORTS = {STORE: 0, INFERENCE: 1, RUN_SERVICE: 2, LEARNERS: 3}
 """Each service's port, relative to the port of ``launch.listen``."""
+_PATIENCE_S = 10.0
 _FIRST_FURTHER = 3
 """Inference server I >= 1 listens at the port of ``launch.listen`` plus 3 + I."""
 ANYWHERE = ("0.0.0.0", "::")
@@ -100,9 +124,32 @@ class Doors:
         self._name = name
         self.folder = service_folder(run, name)
         self.net = _door(config, name, run_token(run)) if config.listen else None
+        self._opened: HostFolder | None = None
+        self._servers: list[Server] = []
+
+    def open(self, service: Service) -> None:
+        """Starts servers in the folder and at the address, and publishes the endpoint.
+
+        Raises:
+            UsageError: The address cannot be used, or another process has the folder.
+            RunError: Writing to the disk failed.
+        """
+        # Listen first, so that nothing needs to be removed if the address is unusable.
+        listeners = [] if self.net is None else [self.net.open(service.dialect)]
+        self._opened = HostFolder(self._name, self.folder)
+        listeners.append(self._opened.listen())
+        self._servers = [Server(one, service) for one in listeners]
+        self.publish()
+
+    def close(self) -> None:
+        """Ends the servers that ``open`` started. Idempotent."""
+        for server in self._servers:
+            server.close()
+        if self._opened is not None:
+            self._opened.remove()
 
     def publish(self) -> None:
-        """Publishes the service's endpoint file, so that the run's roles can connect.
+        """Publishes the service's endpoint file, with which the run's roles connect.
 
         Raises:
             RunError: Writing to the disk failed.
@@ -137,7 +184,7 @@ def check_doors(config: RunConfig) -> None:
             door.open(RUN).close()
         except UsageError as error:
             raise UsageError(
-                f"launch.listen ({launch.listen}) cannot be opened for {name}, {error}"
+                f"launch.listen ({launch.listen}) cannot be used for {name}, {error}"
             ) from None
 
 
@@ -174,7 +221,12 @@ class Connect:
     fingerprint: str | None = None
     """SHA-256 of the run's certificate in hex; None if it has no certificate."""
     token: str | None = field(default=None, repr=False)
-    """The run's token; None: the value of environment variable ``TOKEN_VARIABLE``."""
+    """The run's token."""
+
+    @property
+    def credentials(self) -> dict[str, Any]:
+        """The arguments ``token`` and ``fingerprint`` of a client of the service."""
+        return {"token": self.token, "fingerprint": self.fingerprint}
 
 
 def connect_to(config: LaunchConfig) -> Connect | None:
@@ -212,22 +264,101 @@ def way_to(run: RunDirectory, name: str, connect: Connect | None) -> Connect:
 
     Raises:
         RunError: The service never ran, or is available only on another host.
-        UsageError: Neither ``connect`` nor the environment has a token.
+        UsageError: ``connect`` has no token.
     """
     if connect is not None:
         address = _moved(NetAddress.parse(connect.address), name)
-        token = connect.token or os.environ.get(TOKEN_VARIABLE)
-        if token is None:
+        if connect.token is None:
             raise UsageError(
-                f"token ({TOKEN_VARIABLE}, not set) must be the run's; set it to the "
-                "content of endpoints/token in the learner's run"
+                f"token ({TOKEN_VARIABLE}, not set) must be set; set it to the content "
+                "of endpoints/token in the learner's run"
             )
-        return Connect(
-            address=str(address), token=token, fingerprint=connect.fingerprint
-        )
+        return dataclasses.replace(connect, address=str(address))
     endpoint = read_endpoint(run, name)
     return Connect(
         address=endpoint.reached(name),
         token=run_token(run),
         fingerprint=endpoint.fingerprint or None,
     )
+
+
+def add_connect_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares ``--connect`` and ``--fingerprint``."""
+    parser.add_argument(
+        "--connect",
+        metavar="HOST:PORT",
+        help="join a run on another host, at the address in its launch.listen; RUN is "
+        f"then a local folder for the role's files, and the variable {TOKEN_VARIABLE} "
+        "must contain the token",
+    )
+    parser.add_argument(
+        "--fingerprint", help="with --connect, the SHA-256 of the run's certificate"
+    )
+
+
+def connect_of(args: argparse.Namespace) -> Connect | None:
+    """Returns the address given with ``--connect`` and the run's token, or None.
+
+    Removes the token from the environment of this process, so that processes started by
+    an environment do not inherit it.
+
+    Raises:
+        UsageError: The address is not HOST:PORT, or its host cannot be resolved.
+    """
+    token = os.environ.pop(TOKEN_VARIABLE, None)
+    if args.connect is None:
+        if args.fingerprint is not None:
+            raise UsageError(
+                f"fingerprint ({args.fingerprint}) must come with --connect; give both"
+            )
+        return None
+    address = NetAddress.parse(args.connect)
+    try:
+        socket.getaddrinfo(address.host, address.port)
+    except OSError as error:
+        raise UsageError(
+            f"connect ({args.connect}) must name a known host: "
+            f"{error.strerror or error}; correct it"
+        ) from None
+    return Connect(address=args.connect, fingerprint=args.fingerprint, token=token)
+
+
+@contextlib.contextmanager
+def mirrored(
+    path: Path,
+    connect: Connect | None,
+    role: str,
+    index: int | None,
+    stop: threading.Event,
+    say: Callable[[str], None],
+    *,
+    is_vouched: bool = False,
+) -> Iterator[Mirror | None]:
+    """Opens a mirror at ``path`` for the context; yields None if ``connect`` is None.
+
+    Args:
+        path: The mirror's folder.
+        connect: The run's address; None: the run is at ``path`` itself.
+        role: The role that works on the mirror.
+        index: Index of the actor or number of the writer; None: any free writer.
+        stop: Ends the wait for the run's host.
+        say: Called with a line of text for the user.
+        is_vouched: Whether a runner started this process as the only one of its index.
+
+    Raises:
+        UsageError: ``connect`` has no token; for others see ``Mirror.open``.
+        RunError: The host does not answer, or writing failed.
+    """
+    if connect is None:
+        yield None
+        return
+    way = way_to(RunDirectory(path), RUN_SERVICE, connect)
+    client = Client(RUN, way.address, patience_s=_PATIENCE_S, **way.credentials)
+    mirror = Mirror(
+        path, client, role, index, stop=stop, say=say, is_vouched=is_vouched
+    )
+    mirror.open()
+    try:
+        yield mirror
+    finally:
+        mirror.close()

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tengen.games import check_typed
+from tengen.inference.central import Interrupted
 from tengen.roles.config import RunConfig, read_config
 from tengen.roles.devices import with_devices
-from tengen.roles.role import Report, Role, RoleContext, SavingRole, make_role
+from tengen.roles.role import Report, Role, RoleContext, make_role
 from tengen.run import RunDirectory, remove_leftovers
 
 __all__ = ["RoleHost"]
@@ -84,7 +85,10 @@ class RoleHost:
         if details.get("is_changed", False):
             self.drop(name)
         if name not in self._roles or self._is_alone:
-            self._make(name)
+            try:
+                self._make(name)
+            except Interrupted:
+                return {"stopped": True}
         return self._roles[name].turn()
 
     def waits_for(self, name: str) -> str:
@@ -120,7 +124,8 @@ class RoleHost:
         experience = self._context.shared.experience
         if experience is not None and not experience.is_durable:
             return False
-        return all(role.is_saved for role in self._savers())
+        # Copied, because the thread that runs turns may add a role meanwhile.
+        return all(role.is_saved for role in [*self._roles.values()])
 
     def save(self) -> None:
         """Saves all learner state, and closes all roles except those with environments.
@@ -131,9 +136,8 @@ class RoleHost:
         Raises:
             Exception: The first error, such as a full disk, after trying all roles.
         """
-        savers = self._savers()
         own = [name for name in self._roles if name not in _WITH_ENVIRONMENTS]
-        calls: list[Callable[[], object]] = [saver.save for saver in savers]
+        calls: list[Callable[[], object]] = [one.save for one in self._roles.values()]
         calls += [self._roles.pop(name).close for name in reversed(own)]
         if (experience := self._context.shared.experience) is not None:
             # Close experience that an actor opened, if no learner was created.
@@ -151,11 +155,6 @@ class RoleHost:
         ]
         _call_all([self.save, *(role.close for role in last)])
         self._roles.clear()
-
-    def _savers(self) -> list[SavingRole]:
-        # Copied, because the thread that runs turns may add a role meanwhile.
-        roles = [*self._roles.values()]
-        return [role for role in roles if isinstance(role, SavingRole)]
 
 
 def _call_all(calls: Sequence[Callable[[], object]]) -> None:

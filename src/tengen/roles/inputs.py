@@ -79,7 +79,7 @@ def fitting_model(config: RunConfig, wanted: Signature) -> ModelDir:
         _INITIAL,
         source,
         f"must be a model with the shapes of {config.task}, not one of {theirs.task} "
-        f"with {wrong}; choose another one",
+        f"with {wrong}; choose another",
     )
     if theirs.net == net:
         return model
@@ -88,7 +88,7 @@ def fitting_model(config: RunConfig, wanted: Signature) -> ModelDir:
     except UsageError as error:
         raise UsageError(
             f"{_INITIAL} ({source}) must have the run's own network, or one that can "
-            f"grow into it; it has {_other_settings(theirs.net, net)}; set these"
+            f"grow into it; set {_other_settings(theirs.net, net)} as in that model"
         ) from error
     return model
 
@@ -125,7 +125,7 @@ def _check_source(config: RunConfig, source: RunDirectory) -> None:
         theirs.task == config.task,
         "agent.learn_from",
         name,
-        f"must be a run of {config.task}, not of {theirs.task}; choose another one",
+        f"must be a run of {config.task}, not of {theirs.task}; choose another",
     )
     their_agent = AlphaZero.of(theirs.agent, "selfplay")
     check(
@@ -152,7 +152,7 @@ def with_games(config: RunConfig, run: RunDirectory) -> RunDirectory:
     source = RunDirectory(agent.learn_from)
     if source.is_new:
         raise UsageError(
-            f"agent.learn_from ({agent.learn_from}) is not a run directory; put it back"
+            f"agent.learn_from ({agent.learn_from}) is not a run directory; restore it"
         )
     _check_source(config, source)
     view = RunDirectory(run.path)
@@ -216,7 +216,7 @@ def run_book(config: RunConfig, run: RunDirectory) -> Book | None:
     book = read_book(path, open_game(config.task), error=RunError)
     if book.digest != digest:
         raise RunError(
-            f"book ({path}) is damaged, its digest is {book.digest}; put back the file "
+            f"book ({path}) is damaged, its digest is {book.digest}; restore the file "
             "that tengen book wrote"
         )
     return book

@@ -15,23 +15,16 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    NamedTuple,
-    NoReturn,
-    Protocol,
-    TypeVar,
-    runtime_checkable,
-)
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from tengen.errors import UsageError, did_you_mean
 from tengen.experience import Experience
+from tengen.inference.central import Interrupted
 from tengen.remote import Mirror
 from tengen.roles.config import RunConfig
 from tengen.roles.doors import Connect
 from tengen.roles.inputs import with_games
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, WriterLock
 
 if TYPE_CHECKING:
     from tengen.nets.modules.net import Net
@@ -42,7 +35,6 @@ __all__ = [
     "Report",
     "Role",
     "RoleContext",
-    "SavingRole",
     "Shared",
     "make_role",
     "patiently",
@@ -53,6 +45,7 @@ _PATIENCE_S = 600.0
 """The maximum wait for a role's lock, in seconds. An orphaned process needs only
 seconds of CPU time to release its locks, but on a busy machine these take minutes."""
 _RETRY_S = 0.5
+_NO_MODEL = "no model is published yet; run tengen learn, export and gate first"
 
 Taken = TypeVar("Taken")
 
@@ -131,6 +124,10 @@ class RoleContext:
     """Whether a runner started this process as the only one with its role and index.
     If so, another process that holds this role's locks is ending or belongs to a lost
     mirror, and self-play uses the writer of its index instead of any free writer."""
+    waits_for_lock: bool = False
+    """Whether the role waits for its lock instead of failing. Set if an earlier process
+    of the role may still save: one that the runner could not see end, because its Ray
+    actor was lost, or one of an earlier call on a cluster."""
     mirror: Mirror | None = None
     """The mirror on which the role works if the run directory is on another host; None:
     the run directory is on this host."""
@@ -154,11 +151,37 @@ class RoleContext:
     """Objects shared by the roles of this process."""
 
 
-class Role(Protocol):
-    """The interface that every role implements. Only one thread may use a role."""
+class Role:
+    """The base class of roles. Only one thread may use a role.
 
-    waits_for: str
-    """A message that states what the last turn lacked, such as a model; else ""."""
+    Args:
+        config: The run's config.
+        run: The run.
+        context: The settings, callbacks and shared objects of the role's process.
+        lock: Name of the run's lock that the role holds until ``close``, so that no
+            other process works in the same role; "" for no lock.
+
+    Raises:
+        UsageError: Another process holds the lock, or the run does not have this role.
+        RunError: A file that the role needs is damaged.
+
+    Attributes:
+        waits_for: A message that states what the last turn lacked, such as a model;
+            else "".
+    """
+
+    def __init__(
+        self, config: RunConfig, run: RunDirectory, context: RoleContext, lock: str = ""
+    ) -> None:
+        self.waits_for = ""
+        self._config = config
+        self._run = run
+        self._context = context
+        self._lock: WriterLock | None = None
+        if lock and context.waits_for_lock:
+            self._lock = patiently(lambda: run.lock(lock), context)
+        elif lock:
+            self._lock = run.lock(lock)
 
     def turn(self) -> Report | None:
         """Runs one turn and returns its report, or None if there was nothing to do.
@@ -166,28 +189,32 @@ class Role(Protocol):
         Blocks until the turn ends or ``context.stop`` is set. A stopped turn reports
         ``stopped: true``.
         """
-
-    def close(self) -> None:
-        """Releases the role's locks and other resources. A second call does nothing."""
-
-
-@runtime_checkable
-class SavingRole(Protocol):
-    """A role that may hold unsaved learner state between turns.
-
-    Its experience may be unsaved, too; ``close`` makes the experience durable.
-    """
+        raise NotImplementedError
 
     @property
     def is_saved(self) -> bool:
         """Whether all learner state is on the disk. Thread-safe between turns."""
+        return True
 
     def save(self) -> None:
         """Saves the learner state if it is not saved. Must be called before ``close``.
 
+        Experience may stay unsaved; ``close`` makes it durable.
+
         Raises:
             RunError: Writing to the disk failed.
         """
+
+    def close(self) -> None:
+        """Releases the role's lock and other resources. A second call does nothing."""
+        if self._lock is not None:
+            self._lock.release()
+
+    def _newest_model(self) -> int | None:
+        """Returns the newest published model's number; sets ``waits_for`` if None."""
+        number = self._run.models.latest()
+        self.waits_for = "" if number is not None else _NO_MODEL
+        return number
 
 
 def _die(reason: str) -> NoReturn:
@@ -247,12 +274,15 @@ def patiently(take: Callable[[], Taken], context: RoleContext) -> Taken:
 
     Raises:
         UsageError: Another process still holds the lock after the maximum wait.
+        Interrupted: The process was told to stop.
     """
     until = time.monotonic() + _PATIENCE_S
     while True:
         try:
             return take()
         except UsageError as error:
-            if time.monotonic() >= until or context.stop.wait(_RETRY_S):
+            if time.monotonic() >= until:
                 raise
+            if context.stop.wait(_RETRY_S):
+                raise Interrupted from None
             context.progress({"stage": f"waiting, {str(error).partition(';')[0]}"})

@@ -8,16 +8,12 @@ import threading
 import time
 
 from tengen.agents import EnvironmentAgent
-from tengen.errors import RunError
 from tengen.inference import InferenceConfig, open_backend, parse_devices
-from tengen.inference.central import INFERENCE as DIALECT
 from tengen.inference.central import MAX_ROWS, InferenceServer, serve_rows
-from tengen.models import load_model
 from tengen.roles.config import RunConfig
-from tengen.roles.doors import INFERENCE, Doors, server_name
-from tengen.roles.role import Report, RoleContext
+from tengen.roles.doors import Doors, server_name
+from tengen.roles.role import Report, Role, RoleContext
 from tengen.run import RunDirectory
-from tengen.transport import HostFolder, Server
 
 __all__ = ["InferenceRole"]
 
@@ -25,7 +21,7 @@ _LOOK_S = 0.005
 _TURN_S = 1.0
 
 
-class InferenceRole:
+class InferenceRole(Role):
     """Evaluates actors' rows from creation until ``close``, also between turns.
 
     A turn polls for new models and reports the evaluations since the previous report.
@@ -33,11 +29,6 @@ class InferenceRole:
     If there are several servers, the actors' groups are distributed over them, and the
     groups of a lost server switch to the others. Each server has its share of the GPUs,
     and all use the same models.
-
-    Args:
-        config: The run's config.
-        run: The run.
-        context: The number of threads, the stop event and the index of the server.
 
     Raises:
         UsageError: The run has no environments, another process has this role, or this
@@ -48,15 +39,9 @@ class InferenceRole:
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
         agent = EnvironmentAgent.of(config.agent, "inference")
-        self.waits_for = ""
-        self._config = config
-        self._part = _part_of(config, context.index)
-        self._index = context.index
-        self._run = run
-        self._context = context
-        self._asked = agent.signature(config.task)
         name = server_name(context.index)
-        self._lock = run.lock(name)
+        super().__init__(config, run, context, name)
+        self._part = _part_of(config, context.index)
         self._model: int | None = None
         self._error: Exception | None = None
         num_envs = agent.actor.num_envs
@@ -74,16 +59,10 @@ class InferenceRole:
             min_rows=min(config.inference.min_rows, most_waiting, MAX_ROWS),
             max_wait_s=config.inference.max_wait_ms / 1000,
         )
-        doors = Doors(config.launch, run, name)
-        service = serve_rows(self._server, signature)
-        # Listen first, so that nothing needs to be removed if the address is unusable.
-        listeners = [] if doors.net is None else [doors.net.open(DIALECT)]
-        self._folder = HostFolder(INFERENCE, doors.folder)
-        listeners.append(self._folder.listen())
-        self._servers = [Server(listener, service) for listener in listeners]
+        self._doors = Doors(config.launch, run, name)
+        self._doors.open(serve_rows(self._server, signature))
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
-        doors.publish()
         # The maximum number of concurrent sessions since the last report.
         self._most_sessions = 0
         self._told = self._server.stats
@@ -101,7 +80,6 @@ class InferenceRole:
             self._take_model()
             self._most_sessions = max(self._most_sessions, self._server.num_sessions)
             if self._model is None:
-                self.waits_for = "no model is published yet"
                 return None
             self._context.stop.wait(_LOOK_S)
         self.waits_for = ""
@@ -109,12 +87,10 @@ class InferenceRole:
 
     def close(self) -> None:
         """Ends all sessions and releases the lock. A second call does nothing."""
-        for server in self._servers:
-            server.close()
+        self._doors.close()
         self._server.stop()
         self._thread.join()
-        self._folder.remove()
-        self._lock.release()
+        super().close()
 
     def _serve(self) -> None:
         try:
@@ -123,16 +99,11 @@ class InferenceRole:
             self._error = error
 
     def _take_model(self) -> None:
-        number = self._run.models.latest()
+        number = self._newest_model()
         if number is None or number == self._model:
             return
         try:
-            directory = load_model(
-                self._run.models.entry(number),
-                self._config.task,
-                self._asked,
-                error=RunError,
-            )
+            directory = self._config.load_model(self._run.models.entry(number))
             with self._context.starting("compiling the network"):
                 backend = open_backend(
                     directory.path, self._part, self._context.num_threads
@@ -157,7 +128,7 @@ class InferenceRole:
         self._most_sessions = num_sessions
         capacity = min(self._max_rows, max(1, round(self._num_rows * share)))
         return {
-            "server": self._index,
+            "server": self._context.index,
             "host": platform.node(),
             "model": self._model,
             "num_sessions": num_sessions,

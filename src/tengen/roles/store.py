@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
-import os
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +15,12 @@ from tengen.errors import RunError, UsageError
 from tengen.observe import EventWriter
 from tengen.overrides import override
 from tengen.roles.stopping import StopListener
-from tengen.run import RunDirectory, check_no_mirror, storage_error
+from tengen.run import (
+    RunDirectory,
+    check_no_mirror,
+    service_folder,
+    storage_error,
+)
 from tengen.store import Replica, Store, StoreConfig
 
 __all__ = [
@@ -40,7 +42,6 @@ LINK = "store"
 ROWS = "rows"
 """Name of the run directory's folder for steps that do not fit into memory."""
 
-_SHARED = Path("/dev/shm")
 _REPORT_S = 10.0
 _TOP_S = 1.0
 _REPLICA_S = 0.5
@@ -49,7 +50,7 @@ _INTERRUPTED = 130
 
 def store_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen store``."""
-    parser.add_argument("run", type=Path, help="a run directory, made when absent")
+    parser.add_argument("run", type=Path, help="a run directory, created if missing")
     parser.add_argument(
         "--config",
         type=Path,
@@ -77,7 +78,7 @@ def store(args: argparse.Namespace) -> dict[str, Any]:
     run = RunDirectory.create_or_resume(args.run)
     if run.stop_requested():
         raise RunError(
-            f"run ({run.path}) was asked to stop; remove {run.path / 'STOP'} first"
+            f"run ({run.path}) has a stop request; remove {run.path / 'STOP'} first"
         )
     with run.lock("store"):
         config = _resolve(run, given, args.set)
@@ -110,8 +111,8 @@ def _resolve(
     recorded = {} if run.is_new else run.read_run()["config"]
     if "task" in recorded:
         raise UsageError(
-            f"run ({run.path}) trains {recorded['task']}, and its learner keeps its "
-            f"tables; choose another folder"
+            f"run ({run.path}) trains {recorded['task']}, and its learner serves its "
+            "table; choose another folder"
         )
     if given is None:
         given = StoreConfig.from_json(recorded, str(run.path / "run.json"))
@@ -123,7 +124,7 @@ def _resolve(
             getattr(config, name) is None,
             name,
             getattr(config, name),
-            "must be left out, as the run directory has the store; remove it",
+            "must be left out, because the run directory contains the store; remove it",
         )
     return config
 
@@ -135,22 +136,11 @@ def _record(run: RunDirectory, config: StoreConfig) -> None:
         run.write_run({"config": plain})
 
 
-def _folder_of(run: RunDirectory) -> Path:
-    """Returns the store's folder in shared memory; its name fits into a socket path.
-
-    The name depends only on the run's path, so that the leftovers of a killed store are
-    found even without the run's link. `tengen.transport.folder` detects if the folder
-    belongs to another user.
-    """
-    parent = _SHARED if _SHARED.is_dir() else Path(tempfile.gettempdir())
-    name = hashlib.sha256(os.fsencode(run.path.resolve())).hexdigest()[:16]
-    return parent / f"tengen-{os.getuid()}-{name}"
-
-
 @contextlib.contextmanager
 def _served(run: RunDirectory, config: StoreConfig) -> Iterator[Store]:
     """Serves a run's store for the context, at ``LINK`` in the run directory."""
-    folder = _folder_of(run)
+    # Named by the run, so that a restarted store finds what a killed one left there.
+    folder = service_folder(run, LINK)
     rows = str(run.path / ROWS) if config.disk_bytes else None
     served = Store(replace(config, directory=str(folder), disk_directory=rows))
     link = run.path / LINK
@@ -182,7 +172,7 @@ def store_top_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--once",
         action="store_true",
-        help="show the state once, as with --json, then end",
+        help="show the state once, then end; implied by --json",
     )
 
 
@@ -303,10 +293,10 @@ def store_replicate_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen store replicate``."""
     parser.add_argument("address", help="tcp://HOST:PORT of a store with durability")
     parser.add_argument(
-        "folder", type=Path, help="folder for the copy, on a disk; made when absent"
+        "folder", type=Path, help="folder for the copy, on a disk; created if missing"
     )
     parser.add_argument(
-        "--name", help="name of this copy in the store's report (this host's name)"
+        "--name", help="name of this copy in the store's report (the host name)"
     )
     parser.add_argument(
         "--ca-file",

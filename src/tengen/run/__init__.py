@@ -1,7 +1,7 @@
 """The run directory: the files that all processes of a run share.
 
-``RunDirectory`` defines the layout. ``publish_*`` write files and folders atomically: a
-reader sees either the old content or the new content, never a partial write.
+``RunDirectory`` defines the layout. ``publish_*`` write files and folders atomically:
+readers see the old or the new content, never a partial write.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tengen.run.endpoints import (
     run_identity,
     run_token,
     service_folder,
+    service_folders,
     write_endpoint,
 )
 from tengen.run.layout import SCHEMA, NumberedFolder, RunDirectory
@@ -111,6 +112,7 @@ __all__ = [
     "run_identity",
     "run_token",
     "service_folder",
+    "service_folders",
     "storage_error",
     "sync_directory",
     "usable_threads",

@@ -1,9 +1,9 @@
 """Counts of the frames and episodes of actors in other processes, stored in files.
 
-Each actor adds to its own file, ``RUN/actors/INDEX``, after steps are in the table.
-The next process with the same index, which holds the index's lock, continues the file.
-The learner reads the sums. Counts are stored in files and not sent in messages, so that
-a killed process loses none, and a repeated turn counts none twice.
+Each actor adds its counts to ``RUN/actors/INDEX`` after the steps are in the table. The
+next process with the same index, which holds the index's lock, continues the file. The
+learner reads the sums. Unlike messages, files lose no counts of a killed process, and a
+repeated turn counts no step twice.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RETRY_S = 0.01
 
 
 class ActorCounts:
-    """The counts of one actor, for one thread that holds the lock of the actor's index.
+    """The counts of one actor. Used by one thread, which holds the actor's lock.
 
     Each update is one write of a few bytes without fsync. The counts survive SIGKILL of
     the process; after the loss of a host they may be some seconds old.
@@ -87,7 +87,7 @@ class ActorCounts:
 
 
 def read_actor_counts(run: RunDirectory) -> dict[str, int]:
-    """Returns ``num_rows`` and ``num_episodes`` of all actors; {} without actors.
+    """Returns the sums ``num_rows`` and ``num_episodes`` over actors; {} for none.
 
     Raises:
         RunError: A file cannot be read, or is damaged.
@@ -138,6 +138,6 @@ def _read(path: Path) -> tuple[int, int]:
             return num_rows, num_episodes
         time.sleep(_RETRY_S)  # the actor was writing the file
     raise RunError(
-        f"counts of an actor ({path}) are damaged; remove the file, whose frames are "
-        f"then no longer counted"
+        f"counts of an actor ({path}) are damaged; remove the file, and its frames are "
+        "no longer counted"
     )

@@ -1,12 +1,12 @@
-"""Endpoints, with which the processes of a run find the run's services.
+"""Endpoints: files with which processes of a run find the run's services.
 
 A service has a folder in the memory file system for processes of its host and, if the
 run's config requests one, an address for processes of other hosts.
 ``RUN/endpoints/NAME.json`` has both. The folder's name is derived from
-``RUN/endpoints/id-NUMBER``, which is random and unique to the run. A service that is
-restarted after a kill therefore finds the killed service's files, but a copy of the
-run, or another run at the same path, does not. ``RUN/endpoints/token``, which only its
-user may read, has the token that clients must send to an address.
+``RUN/endpoints/id-NUMBER``, which is random and unique to the run. So a service that is
+restarted after a kill finds the killed service's files, but a service of a copy of the
+run, or of another run at the same path, does not. ``RUN/endpoints/token``, readable
+only by the run's user, has the token that network clients must send.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ __all__ = [
     "run_identity",
     "run_token",
     "service_folder",
+    "service_folders",
     "write_endpoint",
 ]
 
@@ -45,7 +46,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """The description of one running service, for its clients."""
+    """The folder and address of one running service, for its clients."""
 
     host: str
     """The name of the service's host, for display."""
@@ -55,7 +56,7 @@ class Endpoint:
     folder: str
     """The service's folder, for processes with the same memory file system."""
     address: str
-    """``tcp://HOST:PORT``, for all other processes; empty if they have no access."""
+    """``tcp://HOST:PORT``, for all other processes; empty if network access is off."""
     fingerprint: str
     """SHA-256 of the service's certificate in hex; empty without a certificate."""
     run: str
@@ -88,6 +89,16 @@ def service_folder(run: RunDirectory, name: str) -> Path:
         name: Name of the service.
     """
     return memory_root() / f"tengen-{os.getuid()}-{run_identity(run)}-{name}"
+
+
+def service_folders(name: str) -> list[Path]:
+    """Returns the folders of this user's services named ``name``, of all runs.
+
+    Args:
+        name: Name of the service.
+    """
+    run_id = 16 * "[0-9a-f]"
+    return sorted(memory_root().glob(f"tengen-{os.getuid()}-{run_id}-{name}"))
 
 
 def run_token(run: RunDirectory) -> str:
@@ -146,15 +157,15 @@ def read_endpoint(run: RunDirectory, name: str) -> Endpoint:
     """
     path = run.endpoints / f"{name}.json"
     if not path.exists():
-        raise RunError(f"{name} (of {run.path}) is not there; start its role")
-    content = read_object(path, name, schema=_SCHEMA, advice="start its role again")
+        raise RunError(f"{name} (of {run.path}) is not running; start its role")
+    content = read_object(path, name, schema=_SCHEMA, advice="restart its role")
     found = {one.name: content.get(one.name) for one in dataclasses.fields(Endpoint)}
     if not all(isinstance(value, str) for value in found.values()):
-        raise RunError(f"{name} ({path}) is damaged; start its role again")
+        raise RunError(f"{name} ({path}) is damaged; restart its role")
     if found["run"] != run_identity(run):
         raise RunError(
-            f"{name} (of {run.path}) is not there, only in the run that this run is a "
-            "copy of; start its role"
+            f"{name} (of {run.path}) is not running; its endpoint is from the run that "
+            "this run was copied from; start its role"
         )
     return Endpoint(**{key: str(value) for key, value in found.items()})
 
@@ -192,7 +203,7 @@ def _random(run: RunDirectory, name: str, num_bytes: int, mode: int) -> str:
                 found = path.read_text().strip()
             except PermissionError as error:
                 raise RunError(
-                    f"{path} is another user's; start this role as that user"
+                    f"{path} belongs to another user; start this role as that user"
                 ) from error
             if re.fullmatch(f"[0-9a-f]{{{2 * num_bytes}}}", found):
                 return found

@@ -103,7 +103,7 @@ class NumberedFolder:
 
 
 class RunDirectory:
-    """The paths and files of one run. Stateless, so any number of objects may exist.
+    """The paths and files of one run. Stateless, so a run may have several objects.
 
     Use ``create_or_resume`` to train, and ``open`` for all other purposes.
 
@@ -159,8 +159,8 @@ class RunDirectory:
                 (run.path / name).mkdir(parents=True, exist_ok=True)
         except NotADirectoryError:
             raise UsageError(
-                f"path ({run.path}) must be a directory, not a file or in one; "
-                f"choose another --out"
+                f"path ({run.path}) must be a directory, not a file or below one; "
+                "choose another --out"
             ) from None
         except OSError as error:
             raise first_error(run.path, error) from error
@@ -202,13 +202,12 @@ class RunDirectory:
         made = [folder.path for folder in folders if folder.numbers()]
         if made:
             raise UsageError(
-                f"run ({self.path}) has {made[0].name}/ and no run.json, which "
-                "describes them; restore run.json from a copy, or choose another "
-                "folder"
+                f"run ({self.path}) has {made[0].name}/, but no run.json; restore "
+                "run.json from a copy, or choose another folder"
             )
 
     def write_run(self, content: Mapping[str, Any]) -> None:
-        """Publishes ``run.json``: the resolved config and one-time measurements.
+        """Publishes ``run.json``, with the resolved config and one-time measurements.
 
         Args:
             content: JSON values. The key ``schema`` is added.
@@ -226,12 +225,12 @@ class RunDirectory:
             RunError: The file is damaged.
         """
         path = self.path / "run.json"
-        advice = "restore it from a copy or choose another --out"
+        advice = "restore it from a copy, or choose another --out"
         content = read_object(path, "run.json", schema=SCHEMA, advice=advice)
         for name, absent in (("config", None), ("measured", {})):
             if not isinstance(content.get(name, absent), dict):
                 raise RunError(
-                    f"run.json ({path}) is damaged, its {name} is no object; {advice}"
+                    f"run.json ({path}) is damaged, {name} is not an object; {advice}"
                 )
         return content
 
@@ -269,9 +268,9 @@ class RunDirectory:
     def new_incarnation(self, role: str) -> int:
         """Returns the next incarnation of ``role``, starting with 1.
 
-        Atomic, because the event file is created exclusively, so that two processes
-        never get the same number. Even if event files are lost, the number is above all
-        incarnations that wrote experience.
+        Two processes never get the same number, because the event file is created
+        exclusively. Even if event files are lost, the number is above all incarnations
+        that wrote experience.
 
         Raises:
             RunError: The event file cannot be created.
@@ -302,7 +301,7 @@ class RunDirectory:
     def forget_incarnations(self, role: str, newest: int) -> None:
         """Removes empty event files of ``role`` with numbers below ``newest``.
 
-        Empty files serve only to number incarnations, which needs just the newest file.
+        Empty files only number the incarnations, for which the newest file is enough.
         """
         for number in self.incarnations(role):
             path = self.events_path(role, number)
@@ -332,7 +331,7 @@ class RunDirectory:
         publish_file(self.path / "STOP", b"")
 
     def clear_stop(self) -> None:
-        """Withdraws a request to stop; called when a run is started.
+        """Withdraws a request to stop, by removing ``STOP``. Called when a run starts.
 
         Raises:
             RunError: The file ``STOP`` cannot be removed.
@@ -343,7 +342,7 @@ class RunDirectory:
             raise storage_error(self.path / "STOP", error) from error
 
     def stop_requested(self) -> bool:
-        """Returns whether the user has requested that all roles stop."""
+        """Returns whether the file ``STOP`` exists, with which users end all roles."""
         return (self.path / "STOP").exists()
 
     def _refuse_foreign(self) -> None:
@@ -356,6 +355,6 @@ class RunDirectory:
         )
         if foreign:
             raise UsageError(
-                f"out ({self.path}) holds {foreign[0]} and no run; "
-                f"choose an empty or a new folder"
+                f"out ({self.path}) contains {foreign[0]} and no run; choose an empty "
+                "or new folder"
             )

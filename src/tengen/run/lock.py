@@ -6,8 +6,8 @@ that the owner forks, for example for environments, do not inherit the lock. POS
 If hosts share a filesystem, its locks must hold between hosts, as with NFS 4, Lustre
 with ``-o flock`` and CephFS; ``check_held`` detects if they do not.
 
-``own_files`` protects pipes in the same way. Otherwise the process at the other end of
-a pipe would not notice that this process has ended.
+``own_files`` keeps forks from inheriting pipes. A forked copy would hide the end of
+this process from the process at the other end of the pipe.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class WriterLock:
             # Import the core here, so that commands that only read locks start fast.
             from tengen import _core
 
-            # Open and own the file in one step, so that no fork in between inherits it.
+            # Open and own the file in one step, so that no fork between inherits it.
             self._descriptor = _core.open_owned(
                 os.fsencode(path), os.O_RDWR | os.O_CREAT, 0o644
             )
@@ -68,14 +68,14 @@ class WriterLock:
             owner = _owner(self._descriptor)
             self.release()
             raise UsageError(
-                f"folder ({guarded}) is in use by process {owner}; "
-                f"wait for it, stop it with tengen stop, or name another folder"
+                f"folder ({guarded}) is in use by process {owner}; wait for it, stop "
+                "it with tengen stop, or choose another folder"
             ) from None
         except OSError as error:
             self.release()
             raise RunError(
                 f"lock ({path}) cannot be taken, {os_reason(error)}; use a filesystem "
-                f"that has locks, or mount it with them"
+                "with locks, or mount it with them enabled"
             ) from error
         try:
             os.ftruncate(self._descriptor, 0)
@@ -97,9 +97,9 @@ class WriterLock:
             return
         if written != self._text:
             raise RunError(
-                f"lock ({self._path}) of this process was taken by "
-                f"{_owner_in(written)} too, so the filesystem's locks do not hold "
-                "between hosts; mount it with locks, and start this role again"
+                f"lock ({self._path}) of this process was also taken by "
+                f"{_owner_in(written)}, so the filesystem's locks do not work between "
+                "hosts; mount it with locks enabled, and restart this role"
             )
 
     def release(self) -> None:
@@ -108,7 +108,7 @@ class WriterLock:
             from tengen import _core
 
             # Unlock first, so that a process forked before the close inherits no lock.
-            # Closing a network file may take long, and _core would block forks for it.
+            # Do not close with _core, which would block forks during a slow close.
             with contextlib.suppress(OSError):
                 fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             _core.disown_descriptor(self._descriptor)
@@ -161,7 +161,7 @@ def lock_holder(path: Path) -> str | None:
 
 
 def _owner(descriptor: int) -> str:
-    """Returns the last writer of the lock file, ``PID on HOST``."""
+    """Returns the last holder that wrote the lock file, ``PID on HOST``."""
     return _owner_in(os.pread(descriptor, 200, 0))
 
 
@@ -178,8 +178,8 @@ class _Open(Protocol):
 def own_files(*files: _Open) -> None:
     """Prevents future forks, including forks by C code, from inheriting open files.
 
-    Otherwise the peer of a pipe would wait for the forked process after this process
-    is killed. Close each file with ``close_owned``.
+    A forked copy of a pipe would keep the peer waiting after this process is killed.
+    Close each file with ``close_owned``.
     """
     from tengen import _core
 
@@ -188,7 +188,7 @@ def own_files(*files: _Open) -> None:
 
 
 def close_owned(file: _Open) -> None:
-    """Closes a file passed to ``own_files``. Does nothing if it is closed."""
+    """Closes a file passed to ``own_files``. Idempotent."""
     from tengen import _core
 
     try:

@@ -61,7 +61,7 @@ def available_cores() -> int:
 def usable_threads(threads: int | None) -> int:
     """Returns ``threads``, limited to the available cores with a TengenWarning.
 
-    More threads than cores would wait for each other, which reduces throughput.
+    More threads than cores would preempt each other, which reduces throughput.
 
     Args:
         threads: The requested number, 1 to MAX_THREADS; None for all cores.

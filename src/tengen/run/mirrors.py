@@ -40,8 +40,8 @@ MIRROR_SCHEMA = 1
 
 _SCHEMA = 1
 _LOCK = "mirror-records"
-"""Name of the lock for changing or evicting records. Without the lock, a change could
-undo an eviction."""
+"""Name of the lock for changing or removing records. Without the lock, a change could
+restore an evicted record."""
 _TYPES = {
     "mirror": str,
     "role": str,
@@ -76,7 +76,7 @@ class MirrorRecord:
 def check_no_mirror(run: RunDirectory) -> None:
     """Checks that ``run`` is a run directory, and not a mirror of one.
 
-    Otherwise files that a role writes in a mirror would be mistaken for the run's own.
+    In a mirror, a role's files would be mistaken for files of the run.
 
     Raises:
         UsageError: The folder is a mirror.
@@ -89,7 +89,7 @@ def check_no_mirror(run: RunDirectory) -> None:
     )
     raise UsageError(
         f"run ({run.path}) is a mirror of the run at {content.get('host')}; run this "
-        f"there, or work on the mirror by selfplay or actor with --connect"
+        "there; on the mirror, use only selfplay or actor with --connect"
     )
 
 
@@ -150,8 +150,7 @@ def change_mirror(run: RunDirectory, record: MirrorRecord) -> bool:
 def evict_mirrors(run: RunDirectory, role: str, index: int) -> None:
     """Evicts mirrors of ``role`` and ``index``, to free the index for a local process.
 
-    If the run's service holds the lock of the index, it releases the lock within
-    seconds.
+    The run's service, if it holds the lock of the index, releases the lock in seconds.
 
     Raises:
         RunError: A record is damaged or cannot be removed.

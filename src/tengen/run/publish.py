@@ -1,16 +1,16 @@
 """Atomic publishing: write a temporary sibling, fsync, rename, fsync the directory.
 
-A reader sees either the old content or the new content, never a partial write, no
-matter when the writer is killed. The name of a temporary file contains its host and
-process, so that the next writer can tell which files are abandoned.
+Crash-safe: whenever the writer is killed, a reader sees the old or the new content,
+never a partial write. A temporary file's name contains its host and process, so that
+the next writer can detect abandoned files.
 
 For fault injection, code that makes files durable calls ``reach("publish.renamed",
 path)`` and the like between its steps. If the environment variable ``TENGEN_FAULT`` is
 ``POINT:COUNT`` or ``POINT:COUNT:PART`` when this module is imported, the process kills
 itself with SIGKILL at the COUNT-th call for POINT with PART in the path. Otherwise the
-calls do nothing. Every path of a run has one writer, so the PART ``checkpoints/`` kills
-the learner, and ``run.json`` kills the runner. Only tests set the variable, for child
-processes.
+calls do nothing. Every path of a run has one writer, so PART selects the process:
+``checkpoints/`` kills the learner, and ``run.json`` the runner. Only tests set the
+variable, for child processes.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def move_directory(source: Path, final: Path) -> None:
 def remove_directory(final: Path) -> None:
     """Removes a published folder: renames it atomically, then removes its files.
 
-    If the removal fails midway, a temporary folder remains for ``remove_leftovers``.
+    After an incomplete removal, a temporary folder remains for ``remove_leftovers``.
     """
     temporary = _temporary(final)
     with suppress(OSError):
@@ -208,7 +208,7 @@ def check_new_file(name: str, path: Path) -> None:
         UsageError: The file's folder does not exist, or the path is a folder.
     """
     is_file = bool(path.name) and path.parent.is_dir() and not path.is_dir()
-    rule = "must be a file in a folder that is there; name one"
+    rule = "must be a file in an existing folder; choose one"
     check(is_file, name, path, rule)
 
 
@@ -216,22 +216,22 @@ def storage_error(path: Path, error: OSError) -> RunError:
     """Returns the RunError that explains why ``path`` could not be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFullError(
-            f"path ({path}) cannot be written, the disk is full; free some space and "
-            f"run the same command again, nothing published is lost"
+            f"path ({path}) cannot be written, the disk is full; free some space, and "
+            "run the same command again; nothing published is lost"
         )
     if error.errno == errno.EROFS:
         return RunError(
             f"path ({path}) cannot be written, it is mounted read-only; mount it for "
-            f"writing or choose another folder"
+            "writing, or choose another folder"
         )
     if error.errno in _DENIED:
         return RunError(
             f"path ({path}) cannot be written, access is denied; change its "
-            f"permissions or choose another folder"
+            "permissions, or choose another folder"
         )
     return RunError(
-        f"path ({path}) cannot be written, {os_reason(error)}; "
-        f"check the folder and run the same command again"
+        f"path ({path}) cannot be written, {os_reason(error)}; check the folder, and "
+        "run the same command again"
     )
 
 
@@ -259,11 +259,11 @@ def check_writable(path: Path) -> None:
         str(folder).encode()
         while not folder.exists():
             folder = folder.parent
-        # The file has no name if the filesystem supports that, so nothing is left over.
+        # Uses an unnamed file if the filesystem supports it, so that none is left over.
         tempfile.TemporaryFile(dir=folder).close()
     except UnicodeEncodeError:
         raise UsageError(
-            f"path ({folder}) must be UTF-8; rename its folder or choose another one"
+            f"path ({folder}) must be UTF-8; rename its folder, or choose another"
         ) from None
     except OSError as error:
         refused = first_error(path, error)
@@ -281,7 +281,7 @@ def _storage(path: Path, temporary: Path | None) -> Iterator[None]:
         if temporary is not None and temporary.is_dir():
             shutil.rmtree(temporary, ignore_errors=True)
         elif temporary is not None:
-            # The cause of the failed write may also prevent the removal.
+            # The removal may fail for the same reason as the write.
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):

@@ -1,8 +1,8 @@
 """Finds, reads and hashes files: JSON with a ``schema``, and foreign formats.
 
-The export, the gate and every role that runs a model verify the model's hash. To avoid
-hashing an unchanged file several times in one process, hashes are cached by the file's
-identity, which a rename does not change.
+The export, the gate and every role that runs a model verify the model's hash. So that a
+process hashes an unchanged file only once, hashes are cached by the file's identity,
+which a rename does not change.
 """
 
 from __future__ import annotations
@@ -99,20 +99,20 @@ def newer_schema(path: Path, found: int, newest: int) -> UsageError:
         newest: The newest schema version that this code reads.
     """
     return UsageError(
-        f"schema ({found}) of {path} is newer than this tengen reads, which is "
-        f"{newest}; use the tengen that made it, or a later one"
+        f"schema ({found}) of {path} is newer than {newest}, the newest supported; "
+        "use the tengen that made it, or a later one"
     )
 
 
 class OtherKindError(ValueError):
-    """Raised for an intact but unsupported foreign file. The message gives advice."""
+    """Raised for another program's file that is intact but not supported."""
 
 
 @contextmanager
 def reading_file(
     what: str, path: Path, error: type[TengenError] = RunError
 ) -> Iterator[None]:
-    """Converts the exceptions of a foreign file's reader to one-line errors.
+    """Converts exceptions from reading another program's file to one-line errors.
 
     Args:
         what: The file's name in messages.
@@ -125,10 +125,10 @@ def reading_file(
     try:
         yield
     except OtherKindError as failure:
-        raise error(f"{what} ({path}) is of another kind, {failure}") from failure
+        raise error(f"{what} ({path}) is not supported, {failure}") from failure
     except (ValueError, EOFError, zlib.error, gzip.BadGzipFile) as failure:
         raise error(
-            f"{what} ({path}) is damaged or of another kind, {failure}; fetch it again"
+            f"{what} ({path}) is damaged or not supported, {failure}; download it again"
         ) from failure
     except OSError as failure:
         raise error(

@@ -1,4 +1,4 @@
-"""The application: all routes, behind a guard that rejects requests without access."""
+"""The web application: all routes, behind a guard that implements access control."""
 
 from __future__ import annotations
 
@@ -54,11 +54,12 @@ _YEAR_S = 365 * 24 * 3600
 
 
 class Guard:
-    """ASGI middleware that passes only requests from this server's own pages.
+    """ASGI middleware that rejects requests from other sites, or without the token.
 
-    The guard rejects unknown names in ``Host``, so that another site's page cannot
-    reach the server through its own name that resolves to this host (DNS rebinding). It
-    rejects other sites' pages based on the headers ``Origin`` and ``Sec-Fetch-Site``.
+    The guard rejects unknown names in the header ``Host``. This prevents DNS rebinding,
+    in which another site's name resolves to this host, so that a page of the site can
+    reach the server. It also rejects requests whose headers ``Origin`` or
+    ``Sec-Fetch-Site`` show that another site's page sent them.
 
     Args:
         app: The application behind the guard.
@@ -106,11 +107,11 @@ class Guard:
         if not self._is_ours(_without_port(host)):
             return _refused(
                 421,
-                f"host ({host[:60]!a}) is no name of this server; start tengen serve "
-                f"with --name to give it one",
+                f"host ({host[:60]!a}) is not a name of this server; start tengen "
+                "serve with --name to add it",
             )
         if scope["method"] not in _METHODS:
-            return _refused(405, f"method ({scope['method'][:20]}) is not known here")
+            return _refused(405, f"method ({scope['method'][:20]}) is not supported")
         site = headers.get("sec-fetch-site", "none")
         origin = headers.get("origin")
         is_read = scope["method"] != "POST"
@@ -119,10 +120,10 @@ class Guard:
         if origin is not None and origin.partition("://")[2] != host:
             foreign = True
         if foreign:
-            return _refused(403, "page (of another site) may not ask here; open this")
+            return _refused(403, "page (of another site) is rejected; open this server")
         kind = headers.get("content-type", "").partition(";")[0].strip()
         if not is_read and kind != "application/json":
-            return _refused(415, f"content-type ({kind[:40]!a}) must be JSON's")
+            return _refused(415, f"content-type ({kind[:40]!a}) must be JSON; set it")
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length[:18]) > MAX_BODY_BYTES:
             return _refused(413, TOO_LONG)
@@ -140,7 +141,7 @@ class Guard:
             left = urlencode(
                 [pair for pair in query.multi_items() if pair[0] != "token"]
             )
-            # A path with a single leading slash cannot redirect to another site.
+            # Keep exactly one leading slash: "//host" would redirect to another site.
             path = "/" + scope["path"].lstrip("/\\")
             reply = RedirectResponse(path + (f"?{left}" if left else ""), 303)
             reply.set_cookie(
@@ -153,8 +154,8 @@ class Guard:
             return None
         return _refused(
             401,
-            "token (none) is needed; open the address that tengen serve printed, which "
-            "ends with it",
+            "token (none) is required; open the address that tengen serve printed, "
+            "which contains it",
         )
 
     def _is_token(self, given: str) -> bool:
@@ -187,11 +188,11 @@ class Application:
 
     Args:
         catalog: The runs.
-        limits: Limits of clients' requests.
+        limits: The limits for requests.
         names: Names of the server, without a port.
         any_address: Whether every numeric address is accepted as a name.
         token: The token that clients must send; empty if no token is needed.
-        tasks: Python games that the user typed.
+        tasks: Tasks ``module:Class`` that the user typed, which may be imported.
 
     Attributes:
         asgi: The ASGI application that a server runs.
@@ -233,7 +234,7 @@ class Application:
         self._players.close()
 
 
-# Paths for which web/src/main.tsx renders a page; for others it shows "No such page".
+# Paths of the pages in web/src/main.tsx, which shows "No such page" for others.
 _PAGES = re.compile(r"/(environments|store|players/[^/]+|runs/[^/]+(/games|/play)?)?/?")
 _ASKED_AGAIN = {"Cache-Control": "no-cache"}
 
@@ -241,9 +242,9 @@ _ASKED_AGAIN = {"Cache-Control": "no-cache"}
 class Pages:
     """Serves only the files in ``tengen/serve/assets``.
 
-    Every address returns the same HTML shell, which renders the page for the path. For
-    unknown addresses, the status is 404. Browsers cache the scripts and styles, and
-    revalidate them on each use.
+    All other paths return the same HTML shell, which renders the page for its path; for
+    unknown paths, the status is 404. Browsers cache scripts and styles, and revalidate
+    them on each use.
     """
 
     def __init__(self) -> None:
@@ -252,7 +253,7 @@ class Pages:
         self._shell = (folder / "index.html").read_bytes()
 
     def routes(self) -> list[Route]:
-        """Returns the routes; the last route matches all remaining paths."""
+        """Returns the routes. The last one matches all remaining paths."""
         return [
             Route("/assets/{name}", self._asset, methods=["GET"]),
             Route("/favicon.ico", self._icon, methods=["GET"]),

@@ -1,4 +1,4 @@
-"""Games as JSON values for web pages, and as files for other programs."""
+"""Converts games to JSON values for web pages, and to files for other programs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _GOMOKU = 4  # SGF's game number of gomoku and renju
 def describe_game(game: Game) -> dict[str, Any]:
     """Returns the properties of a game that pages use, as JSON values.
 
-    Keys: ``name``, ``family`` (``go`` of ``go/9``), ``shape`` (``cells``, ``columns``
-    or ``text``), ``height``, ``width``, ``letters`` of the columns, ``num_actions``,
-    and ``has_pass``.
+    Keys: ``name``, ``family`` (the first part of the name, such as ``go``), ``shape``
+    (``cells``, ``columns`` or ``text``), ``height``, ``width``, ``letters`` (of the
+    columns), ``num_actions``, and ``has_pass``.
     """
     text = make_board_text(game)
     return {
@@ -44,17 +44,17 @@ def describe_game(game: Game) -> dict[str, Any]:
 
 
 def read_moves(game: Game, moves: Any) -> list[int]:
-    """Returns the moves that a page sent, after checking their form.
+    """Validates the moves that a page sent, and returns them as a list.
 
     Raises:
-        UsageError: ``moves`` is not a list of actions, or is longer than a game.
+        UsageError: ``moves`` is not a list of action numbers, or is longer than a game.
     """
     if not isinstance(moves, list) or len(moves) > game.max_plies:
         raise UsageError(
-            f"moves (of the page) must be at most {game.max_plies} actions; begin anew"
+            f"moves (of the page) must be at most {game.max_plies} actions; restart"
         )
     if any(type(move) is not int or not 0 <= move < 2**31 for move in moves):
-        raise UsageError("moves (of the page) must be action numbers; begin anew")
+        raise UsageError("moves (of the page) must be action numbers; start a new game")
     return list(moves)
 
 
@@ -71,7 +71,7 @@ def play_moves(game: Game, moves: Iterable[int]) -> State:
 
 
 def apply_move(state: State, move: int, number: int) -> None:
-    """Plays a move from a page or a file.
+    """Plays the move ``move``, which has the number ``number`` in its game.
 
     Raises:
         UsageError: The move is illegal.
@@ -86,9 +86,10 @@ def apply_move(state: State, move: int, number: int) -> None:
 def position(game: Game, state: State) -> dict[str, Any]:
     """Returns a position as JSON values.
 
-    Keys: ``to_play`` (0 or 1); ``board``, all rows from the top as one string of ``X``
-    (the first player), ``O`` and ``.``, or lines of text; ``legal``, the legal actions;
-    and ``result``, the first player's result in {-1, 0, 1}, None before the end.
+    Keys: ``to_play`` (0 or 1); ``board``, all rows from the top in one string of ``X``
+    (the first player), ``O`` and ``.``, or the position's text if the game's shape is
+    ``text``; ``legal``, the legal actions; and ``result``, the first player's result in
+    {-1, 0, 1}, or None before the end.
     """
     is_over = state.is_terminal()
     is_text = make_board_text(game).shape == "text"
@@ -103,13 +104,13 @@ def position(game: Game, state: State) -> dict[str, Any]:
 def game_record(
     game: Game, moves: Sequence[int], first: str, second: str
 ) -> tuple[str, bytes]:
-    """Returns the file name extension and the content of a game record.
+    """Returns a game record as (file name extension, content).
 
     Args:
         game: The game.
-        moves: Legal moves from the start; the game need not have ended.
-        first: Name of the first player, printable.
-        second: Name of the second player, printable.
+        moves: Legal moves from the start. The game need not have ended.
+        first: Name of the first player, in printable characters.
+        second: Name of the second player, in printable characters.
     """
     state = game.new_state()
     for move in moves:

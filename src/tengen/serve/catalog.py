@@ -1,4 +1,4 @@
-"""The runs to serve: those on the command line, or all below a folder."""
+"""The runs that the server shows: those on the command line, or all below a folder."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _MAX_RUNS = 500
 
 
 class Catalog:
-    """Maps IDs in URLs to runs. Pages cannot access other paths.
+    """Maps IDs in URLs to runs. Requests cannot reach any other run.
 
     Args:
         paths: Run directories. If empty, all runs below ``folder``, including runs that
             are created while the server runs.
-        folder: The folder to search if ``paths`` is empty; it need not exist.
+        folder: The folder to search if ``paths`` is empty. It need not exist.
 
     Raises:
-        UsageError: A path is not a run directory, or the run has a newer schema.
+        UsageError: A path is not a run directory, or a run has a newer schema.
         RunError: A ``run.json`` is damaged.
     """
 
@@ -34,7 +34,7 @@ class Catalog:
         self._named = [RunDirectory.open(path) for path in paths]
 
     def runs(self) -> dict[str, RunDirectory]:
-        """Returns the runs by ID. Lists folders, and reads no files.
+        """Returns the runs by ID. Lists folders, but reads no files.
 
         An ID contains only letters, digits and ``._~-``.
         """
@@ -64,12 +64,12 @@ class Catalog:
         if found is None:
             shown = run_id[:40]
             raise UsageError(
-                f"run ({shown!r}) is not served here; open / for those that are"
+                f"run ({shown!r}) is not served here; open / for the list of runs"
             )
         return found
 
     def _below(self) -> list[Path]:
-        """Returns the folders with a ``run.json``; does not search inside runs."""
+        """Returns the folders that contain ``run.json``. Skips folders inside runs."""
         found: list[Path] = []
         level = [self._folder]
         for _ in range(_MAX_DEPTH):
@@ -83,9 +83,9 @@ class Catalog:
 
 
 def in_folder(paths: Iterable[Path], folder: Path) -> list[Path]:
-    """Returns the paths that are inside a folder after links have been resolved.
+    """Returns the paths that lie inside a folder, after resolving links.
 
-    A link in a run may point to a file that users of the server must not read.
+    A link in a run may point to a file that the server's users must not read.
 
     Args:
         paths: Paths of files or folders, which need not exist.
@@ -105,7 +105,7 @@ def in_folder(paths: Iterable[Path], folder: Path) -> list[Path]:
 def _folders(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
-            # Ignore links, because a link could lead out of the folder.
+            # Ignore links, which could lead out of the folder.
             return [
                 Path(entry.path)
                 for entry in entries

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "runs",
         metavar="RUN",
         nargs="*",
-        help=f"run directories (all below {_RUNS}/, also runs that begin later)",
+        help=f"run directories (all below {_RUNS}/, including new ones)",
     )
     parser.add_argument(
         "--port",
@@ -46,24 +46,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host",
         default="127.0.0.1",
-        help="the address to listen on (127.0.0.1, for this machine alone); at one "
-        f"that other machines reach pages ask for a token, which the variable {_TOKEN} "
-        "holds or which is made and printed",
+        help="the address to listen on (127.0.0.1, only for this machine); at any "
+        f"other address pages require a token, which is the value of {_TOKEN}, or is "
+        "generated and printed",
     )
     parser.add_argument(
         "--name",
         action="append",
         default=[],
-        help="another host name of this server, such as that of a proxy in front "
-        "of it; may be repeated",
+        help="additional host name of this server, such as that of a reverse proxy; "
+        "may be repeated",
     )
     parser.add_argument(
         "--simulations",
         type=int,
         default=Limits.max_simulations,
         metavar="N",
-        help="most simulations of a search that a page asks for "
-        f"({Limits.max_simulations})",
+        help=f"maximum simulations of a search for a page ({Limits.max_simulations})",
     )
     parser.add_argument(
         "--threads",
@@ -77,19 +76,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="module:Class",
-        help="allow runs of this game in Python; no other module is imported",
+        help="allow runs of this game in Python; other modules are not imported",
     )
 
 
 def serve(args: argparse.Namespace) -> dict[str, Any]:
-    """Prints the address and serves until a signal arrives.
+    """Prints the server's address, and serves until SIGINT or SIGTERM.
 
     Returns:
-        ``address`` and ``exit_code``.
+        ``address`` (without the token) and ``exit_code`` (130).
 
     Raises:
-        UsageError: The extra ``serve`` is not installed, a folder is not a run, or the
-            server cannot listen on the address.
+        UsageError: The extra ``serve`` is not installed, a folder is not a run, an
+            option is invalid, or the server cannot listen on the address.
         RunError: A run is damaged.
     """
     check_installed()
@@ -133,15 +132,11 @@ def serve(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def check_installed() -> None:
-    """Checks that the web framework is installed.
-
-    Raises:
-        UsageError: The web framework is not installed.
-    """
+    """Raises UsageError if the web framework is not installed."""
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise UsageError(
-            f"package ({missing[0]}) is not installed, and serves the page; "
+            f"package ({missing[0]}) is not installed, but needed for the pages; "
             f"{pip_install_extra('serve')}"
         )
 
@@ -152,7 +147,7 @@ def _token() -> str:
         return secrets.token_urlsafe(24)
     is_good = len(given) >= _MIN_TOKEN and given.isascii()
     is_good &= all(c.isalnum() or c in "-_" for c in given)
-    rule = f"must be {_MIN_TOKEN} letters, digits, - and _ or more; make it longer"
+    rule = f"must be at least {_MIN_TOKEN} letters, digits, - or _; make it longer"
     check(is_good, _TOKEN, f"of {len(given)} characters", rule)
     return given
 

@@ -1,4 +1,4 @@
-"""Reads the stored games of a run, from self-play and from matches."""
+"""Reads a run's stored games, of self-play and of matches."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ _MAX_BYTES = 64 << 20  # maximum size of a match's file
 
 @dataclass(frozen=True)
 class Source:
-    """A file or a match with stored games."""
+    """A file or folder with stored games, such as those of a match."""
 
     id: str
     """ID of the source in URLs."""
     kind: Literal["self-play", "match"]
-    """The kind of games; only self-play games have search results."""
+    """The kind of games. Only self-play games have search results."""
     title: str
     """The display title."""
     path: Path
@@ -58,7 +58,7 @@ class Source:
     players: tuple[str, str] = ("A", "B")
     """Default names of the two sides of a match."""
     record: Path | None = None
-    """A file that names the two sides; it need not exist."""
+    """The match record with the names of the two sides; it need not exist."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,13 @@ class KeptPly:
     """The stored results of one search."""
 
     value_to_play: float
-    """Value after the search, in [-1, 1]."""
+    """The search's value for the side to move, in [-1, 1]."""
     num_simulations: int
-    """Simulations of the search."""
+    """Number of simulations of the search."""
     policy: tuple[tuple[int, float], ...]
     """The policy target as (action, share); empty for plies without a target."""
     lead_to_play: float | None
-    """The lead in points; None if it was not estimated."""
+    """The estimated lead of the side to move, in points; None if not estimated."""
 
 
 @dataclass(frozen=True)
@@ -86,19 +86,19 @@ class KeptGame:
     moves: tuple[int, ...]
     """Actions from the first move."""
     num_opening_plies: int
-    """Number of opening moves, which were not searched."""
+    """Number of opening moves, which were played without a search."""
     result: float | None
     """The first player's result, in {-1, 0, 1}; None without a result."""
     plies: tuple[KeptPly | None, ...] = ()
-    """Search results per move; empty if none are stored."""
+    """Search result of each move, None for opening moves; empty if none is stored."""
     variant: str = ""
-    """Name of the game, if it differs from the run's task."""
+    """Name of the game's variant; empty for the run's task itself."""
 
 
 def sources(run: RunDirectory) -> list[Source]:
-    """Returns the sources of a run, newest first within each kind. Reads no file.
+    """Returns the sources of a run, newest first within each kind. Opens no file.
 
-    Excludes links to paths outside the run.
+    Links to paths outside the run are left out.
     """
     found = []
     matches = sorted(find_files(run.games, "final-*.jsonl"), key=_number, reverse=True)
@@ -115,7 +115,7 @@ def sources(run: RunDirectory) -> list[Source]:
         *experience_files(run.experience, "npz"),
         *experience_files(run.experience, "journal"),
     ]
-    # A generation may have several files, if parts were sealed during self-play.
+    # A generation has several files if parts of it were sealed during self-play.
     newest = sorted(
         games, key=lambda p: (int(p.stem), int(p.parent.name), p.suffix), reverse=True
     )
@@ -128,14 +128,14 @@ def sources(run: RunDirectory) -> list[Source]:
         generation = int(path.stem)
         name = f"{writer}.{incarnation}.{path.stem}"
         if name in seen:
-            continue  # The journal is being sealed, so its segment exists too.
+            continue  # The journal is being sealed; its segment is already listed.
         seen.add(name)
         title = f"self-play, generation {generation}"
         if num_parts[generation] > 1:
             title += f", part {num_left[generation]}"
         num_left[generation] -= 1
         if path.suffix == ".journal":
-            title += ", being played"
+            title += ", in progress"
         found.append(Source(name, "self-play", title, path))
     first = found[:_MAX_SOURCES]
     inside = set(in_folder((source.path for source in first), run.path))
@@ -143,10 +143,10 @@ def sources(run: RunDirectory) -> list[Source]:
 
 
 def read_source(source: Source) -> tuple[KeptGame, ...]:
-    """Returns the games of a source. Blocks; the last few sources are cached.
+    """Returns the games of a source. Blocks. The last four sources are cached.
 
     Raises:
-        UsageError: A file is missing, too large, invalid, or has another schema.
+        UsageError: A file is missing, too large or invalid, or has a newer schema.
         RunError: A file is damaged.
     """
     try:
@@ -154,12 +154,12 @@ def read_source(source: Source) -> tuple[KeptGame, ...]:
     except OSError as error:
         raise UsageError(f"games ({source.id}) are gone; choose others") from error
     if source.kind == "match" and state.st_size > _MAX_BYTES:
-        raise UsageError(f"games ({source.id}) are too many to show; choose others")
+        raise UsageError(f"games ({source.id}) are too large to show; choose others")
     return _read(source, state.st_mtime_ns, state.st_size)
 
 
 def replayed(game: Game, kept: KeptGame) -> list[dict[str, Any]]:
-    """Returns the positions before the first and after each move, as JSON values.
+    """Returns the initial position and the position after each move, as JSON values.
 
     The values have the keys of ``position``, except ``legal``.
 
@@ -177,12 +177,12 @@ def replayed(game: Game, kept: KeptGame) -> list[dict[str, Any]]:
 
 
 def source_row(source: Source) -> dict[str, str]:
-    """Returns a source's entry in the list of sources, as JSON values."""
+    """Returns the entry of a source in the list of sources, as JSON values."""
     return {"id": source.id, "kind": source.kind, "title": source.title}
 
 
 def source_page(source: Source) -> dict[str, Any]:
-    """Returns a source's games as JSON values; for errors see ``read_source``."""
+    """Returns a source's list of games as JSON values. Raises as ``read_source``."""
     games = read_source(source)
     listed = [
         {
@@ -198,7 +198,7 @@ def source_page(source: Source) -> dict[str, Any]:
 
 
 def game_page(game: Game, kept: KeptGame) -> dict[str, Any]:
-    """Returns a game ply by ply, as JSON values; for errors see ``replayed``."""
+    """Returns a game with all positions as JSON values. Raises as ``replayed``."""
     return {
         "game": describe_game(game),
         "index": kept.index,
@@ -243,7 +243,7 @@ def _lines(path: Path, players: tuple[str, str]) -> tuple[KeptGame, ...]:
         try:
             content = json.loads(line)
         except (ValueError, RecursionError):
-            raise UsageError(f"games ({path.name}) are no JSON; remove them") from None
+            raise UsageError(f"games ({path.name}) are not JSON; remove them") from None
         game = from_dict(PlayedGame, content, where=path.name)
         first = None
         if game.score_a is not None:
@@ -321,7 +321,7 @@ def _recorded(path: Path) -> tuple[KeptGame, ...]:
 
 
 def _bounds(counts: list[int]) -> list[tuple[int, int]]:
-    """Returns the (start, end) offsets of consecutive lists with the given lengths."""
+    """Returns the (start, end) offsets of concatenated lists of the given lengths."""
     return list(itertools.pairwise(itertools.accumulate(counts, initial=0)))
 
 

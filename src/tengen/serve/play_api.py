@@ -1,6 +1,7 @@
-"""API to play against a model. The page stores the game and sends all its moves.
+"""The API with which users play against a model.
 
-So the server needs no state: pages may be closed, and the server may be restarted.
+The server is stateless: the page stores the game, and each request contains all of its
+moves. A page may be closed, and the server restarted, at any time.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ _SEED_BITS = 62
 
 
 class PlayApi:
-    """Routes of the page on which users play.
+    """The routes of the API with which users play.
 
     Args:
         catalog: The runs.
-        players: Loads the models.
+        players: Loads and caches the models.
         searches: Runs the searches.
         limits: The limits of a search.
     """
@@ -82,7 +83,7 @@ class PlayApi:
         return routes
 
     def _models(self, request: Request) -> dict[str, Any]:
-        """Returns the run's models that users can play against, and their game."""
+        """Returns the models or levels that users can play against, and the game."""
         most = self._limits.max_simulations
         found: dict[str, Any] = {"max_simulations": most}
         if (name := _bundled_of(request)) is not None:
@@ -111,11 +112,12 @@ class PlayApi:
     async def _search(self, request: Request) -> Response:
         """Searches the position after the request's moves, and streams the results.
 
-        Each line is a JSON object with a ``kind``: ``position`` before the search;
-        ``forecast`` if the page requests ``forecasts`` and the network has one;
-        ``analysis`` several times during the search; and finally ``answer`` with the
-        best action or, if the page requests ``plays``, the action to play and the
-        position after it. After a failure the last line is ``error``.
+        Each line is a JSON object with a ``kind``. ``position`` comes before the
+        search; ``forecast`` follows if the request sets ``forecasts`` and the network
+        has auxiliary heads; ``analysis`` comes several times during the search. The
+        last line is ``answer`` with the best action or, if the request sets ``plays``,
+        with the action to play and the position after it. After a failure, the last
+        line is ``error``.
         """
         asked = await read_json(request)
         simulations = asked.get("simulations", min(_SIMULATIONS, self._most))
@@ -123,7 +125,7 @@ class PlayApi:
             type(simulations) is int and 1 <= simulations <= self._most,
             "simulations",
             simulations if type(simulations) is int else "of the page",
-            f"must be 1 to {self._most}; ask for fewer",
+            f"must be 1 to {self._most}; request fewer",
         )
 
         def find() -> tuple[int | None, Player, list[int], dict[str, Any]]:
@@ -137,7 +139,7 @@ class PlayApi:
         if level is not None:
             simulations = min(level.simulations, self._most)
         plays = asked.get("plays") is True
-        # Use a random seed for levels, so that their random moves vary between games.
+        # A random seed for levels: their sampled moves should vary between games.
         seed = secrets.randbits(_SEED_BITS) if level is not None else 0
         forecasts = asked.get("forecasts") is True
 
@@ -169,7 +171,7 @@ class PlayApi:
         )
 
     async def _record(self, request: Request) -> Response:
-        """Returns a game as a file: SGF if the game supports SGF, else text."""
+        """Returns a game as a file: SGF for Go and gomoku, otherwise text."""
         asked = await read_json(request)
 
         def find() -> tuple[str, bytes]:
@@ -194,7 +196,7 @@ class PlayApi:
     def _player(
         self, request: Request, asked: dict[str, Any]
     ) -> tuple[int | None, Player]:
-        """Returns the requested model's number (None if bundled) and its player."""
+        """Returns (number, player) of the requested model; number None if bundled."""
         if (name := _bundled_of(request)) is not None:
             level = asked.get("level")
             if level is not None and (type(level) is not int or level < 1):

@@ -1,4 +1,4 @@
-"""Loads the models that users play against, and caches a few of them."""
+"""Loads the models that users play against, and caches the most recent ones."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Load = Callable[..., Player | AgentPlayer]
 
 
 class Players:
-    """A cache of players: models of runs, and bundled players by level.
+    """An LRU cache of players: models of runs, and bundled players by level.
 
     Thread-safe. While a model is loaded, requests for other players wait.
 
     Args:
         max_players: Maximum number of cached players.
-        tasks: Python games named on the command line, which may be imported.
-        loads: Loads a model directory.
+        tasks: Tasks ``module:Class`` that the user typed, which may be imported.
+        loads: Loads the player of a model directory, as ``tengen.load`` does.
     """
 
     def __init__(
@@ -52,19 +52,19 @@ class Players:
             number: Number of the model; None for the run's newest model.
 
         Raises:
-            UsageError: There is no such model, it cannot be used, or it acts in an
+            UsageError: The model does not exist, cannot be used, or is for an
                 environment.
             RunError: The backend rejects the model.
         """
         known = run.models.numbers()
         if not known:
             raise UsageError(
-                f"run ({run.path}) has no model yet; come back when it has learned"
+                f"run ({run.path}) has no model yet; try again when it has learned"
             )
         found = known[-1] if number is None else number
         if found not in known:
             raise UsageError(
-                f"model ({found}) is not one of {known[0]} to {known[-1]}; choose one"
+                f"model ({found}) must be one of {known[0]} to {known[-1]}; choose one"
             )
         key = (str(run.path), found)
         return found, self._get(key, lambda: self._load(run, found))
@@ -74,11 +74,10 @@ class Players:
 
         Args:
             name: Name of the player.
-            level: The level from 1, the weakest; None: the number of simulations
-                determines the strength.
+            level: The level from 1, the weakest; None for full strength.
 
         Raises:
-            UsageError: There is no such player or level, or its files are damaged.
+            UsageError: The player or the level does not exist, or a file is damaged.
             RunError: The backend rejects the model.
         """
         return self._get((name, level), lambda: self._at_level(name, level))
@@ -87,7 +86,7 @@ class Players:
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = load()
-                # An evicted player that is in use is released when its search ends.
+                # An evicted player that is searching is freed after its search.
                 while len(self._kept) > self._max_players:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(key)
@@ -101,7 +100,7 @@ class Players:
             player.close()
 
     def _at_level(self, name: str, level: int | None) -> Player:
-        """Returns a bundled player; shares the model of a cached level if there is one.
+        """Returns a bundled player; shares the model of a cached level of the player.
 
         The caller must hold the lock.
         """
@@ -121,8 +120,8 @@ class Players:
         if not isinstance(player, Player):
             player.close()
             raise UsageError(
-                f"run ({run.path}) acts in the environment {task}; there is nothing to "
-                f"play against"
+                f"run ({run.path}) acts in the environment {task}; choose a run of a "
+                "game"
             )
         return player
 
@@ -132,7 +131,7 @@ def describe_bundled(name: str) -> dict[str, Any]:
 
     Keys: ``id``, the ID in URLs; ``name``; ``net``; ``games``; and ``strength``, a list
     of objects with ``what``, ``value``, ``low`` and ``high``. If the manifest is
-    damaged: ``id``, ``name`` and ``trouble``, the error message.
+    damaged, the keys are ``id``, ``name`` and ``trouble``, the error message.
 
     Args:
         name: Name of the player.
@@ -159,7 +158,7 @@ def describe_bundled(name: str) -> dict[str, Any]:
 
 
 def describe_levels(manifest: Manifest, most_simulations: int) -> list[dict[str, Any]]:
-    """Returns the levels of a player that a server allows, as JSON values.
+    """Returns a player's levels within the server's limits, as JSON values.
 
     Args:
         manifest: The manifest of the player.

@@ -35,11 +35,11 @@ MAX_BODY_BYTES = 64 * 1024
 TOO_LONG = "request (its body) is too long; send less"
 
 UNPACKED = {"Cache-Control": "no-store", "Content-Encoding": "identity"}
-"""Headers of a streamed response, which must not be buffered for compression."""
+"""Headers of a streamed response. They prevent compression, which would buffer it."""
 
 
 class Busy(HTTPException):
-    """The server is overloaded: HTTP status 503, with advice in the message."""
+    """The server is overloaded: HTTP status 503, with a header ``Retry-After``."""
 
     def __init__(self, message: str) -> None:
         super().__init__(503, message, {"Retry-After": "5"})
@@ -57,7 +57,7 @@ def encoded(content: Any) -> bytes:
 
 
 def message_of(error: Exception) -> str | None:
-    """Returns the error message for a page in one line; None if the error is a bug."""
+    """Returns an expected error's message as one line; None if the error is a bug."""
     if isinstance(error, Busy):
         return error.detail
     refused = refusal(error)
@@ -80,10 +80,10 @@ ERROR_HANDLERS: dict[Any, Any] = dict.fromkeys(
 
 
 def shows(find: Callable[[Request], Any]) -> Endpoint:
-    """Returns an endpoint that responds with the result of a function, as JSON.
+    """Returns an endpoint that responds with a function's result as JSON.
 
     Args:
-        find: The function, which runs in a worker thread and may block.
+        find: The function. It runs in a worker thread and may block.
     """
 
     async def shown(request: Request) -> Response:
@@ -93,7 +93,7 @@ def shows(find: Callable[[Request], Any]) -> Endpoint:
 
 
 def saved(name: str, suffix: str, data: bytes) -> Response:
-    """Returns a response that the browser saves as the file ``name.suffix``."""
+    """Returns a response that browsers save as the file ``name.suffix``."""
     disposition = f'attachment; filename="{name}.{suffix}"'
     headers = {"Content-Disposition": disposition, "Cache-Control": "no-store"}
     return Response(data, 200, headers, "application/octet-stream")

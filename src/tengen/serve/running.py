@@ -1,4 +1,4 @@
-"""The HTTP server, which listens on one address and limits its connections."""
+"""The HTTP server: listens on one address, and limits its connections."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ _FULL = b"server (full) answers as many requests as it can; try again\n"
 
 
 class Connection(H11Protocol):
-    """A connection whose client must send requests and read responses in time.
+    """A connection with time limits for sending requests and reading responses.
 
-    If there are too many connections, a new connection closes the one that has been
-    idle for longest, even if its client has not read all data. A connection with a
-    request in progress is closed only if its client does not read. The guard rejects
-    clients without access immediately, so only clients with access can hold connections
-    for long.
+    If there are too many connections, the one that has been idle for longest is closed
+    for a new one, even if its client has not read all data. A connection with a request
+    in progress is closed only if its client does not read. The guard rejects clients
+    without access immediately, so such clients cannot hold connections for long.
     """
 
     max_connections = 256
@@ -49,12 +48,12 @@ class Connection(H11Protocol):
     def connection_made(  # type: ignore[override]
         self, transport: asyncio.Transport
     ) -> None:
-        """Starts the request timer; closes a connection if there are too many."""
+        """Starts the request timer, and closes a connection if there are too many."""
         super().connection_made(transport)
         self._idle_since = self.loop.time()
         self._begin_request()
-        # Aborted connections do not count, because the event loop closes their
-        # descriptors in its next iteration.
+        # Do not count aborted connections, whose descriptors the event loop closes in
+        # its next iteration.
         living = [
             one
             for one in self.connections
@@ -77,7 +76,7 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Receives bytes of a request, and starts or stops the request timer."""
+        """Receives bytes of a request; starts or stops the request timer."""
         if self._late is None and self._is_idle:
             self._begin_request()
         super().data_received(data)
@@ -91,13 +90,13 @@ class Connection(H11Protocol):
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        """Starts the timer that limits how long the client may leave data unread."""
+        """Starts the timer that limits how long data may stay unread."""
         super().pause_writing()
         self._end_unread()
         self._unread = self.loop.call_later(self.unread_s, self._end)
 
     def resume_writing(self) -> None:
-        """Stops the timer for unread data, because the client has read."""
+        """Stops the timer for unread data: the client has read some."""
         self._end_unread()
         super().resume_writing()
 
@@ -119,7 +118,7 @@ class Connection(H11Protocol):
             self._unread = None
 
     def _end(self) -> None:
-        # Do not use close(), which would wait until the client has read all data.
+        # Not close(), which would wait until the client has read all data.
         self._is_over = True
         self._end_request()
         self._end_unread()
@@ -143,7 +142,7 @@ def bind(host: str, port: int) -> socket.socket:
 
     Args:
         host: An address of this machine, or its host name.
-        port: The port; 0 for any free port.
+        port: The port; 0 for a free port that the system chooses.
 
     Raises:
         UsageError: The address does not exist, or the port is in use.
@@ -157,8 +156,8 @@ def bind(host: str, port: int) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as error:
         raise UsageError(
-            f"address ({host}:{port}) cannot be listened on, {os_reason(error)}; "
-            f"choose another --port or --host"
+            f"address ({host}:{port}) cannot be used, {os_reason(error)}; choose "
+            "another --port or --host"
         ) from error
     return OwnedSocket.of(listener)
 
@@ -168,7 +167,7 @@ class Server(uvicorn.Server):
 
     Args:
         application: The application that handles the requests.
-        listener: A socket from ``bind``; closed when the server ends.
+        listener: A socket from ``bind``. The server closes it at the end.
     """
 
     def __init__(self, application: Application, listener: socket.socket) -> None:
@@ -190,16 +189,16 @@ class Server(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run_until_stopped(self, on_start: Callable[[], None] = lambda: None) -> None:
-        """Serves until ``stop``, or on the main thread until SIGINT or SIGTERM. Blocks.
+        """Serves until ``stop`` or, on the main thread, SIGINT or SIGTERM. Blocks.
 
         Args:
-            on_start: Called when the server has started to handle requests.
+            on_start: Called once the server handles requests.
         """
         self._on_start = on_start
         asyncio.run(self.serve([self._listener]))
 
     def stop(self) -> None:
-        """Stops a server that has started, from any thread. Does not wait."""
+        """Requests that a started server stop. Thread-safe; does not wait."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._end)
 
@@ -211,15 +210,15 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handles signals while the server runs, without raising them again at exit.
+        """Context manager that stops the server on SIGINT and SIGTERM.
 
-        Uvicorn's version raises them again, which kills the process.
+        Uvicorn's version raises the signals again at exit, which kills the process.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
         loop = asyncio.get_running_loop()
-        # Leave ignored signals ignored, such as SIGINT in a script's background job.
+        # Keep ignored signals ignored, such as SIGINT in a script's background job.
         numbers = [
             number
             for number in (signal.SIGINT, signal.SIGTERM)

@@ -1,6 +1,6 @@
 """The routes of the pages that show runs, environments, stores and games.
 
-Pages poll every two seconds. A run's page gets status 304 if nothing has changed.
+Pages poll every two seconds; status 304 means that a run has not changed.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ __all__ = [
     "Watch",
 ]
 
-# Maximum share of one core that reading a run takes, even if the run is large.
+# Maximum share of the time spent on reading a run: large runs are read less often.
 _SHARE = 0.05
 
 
 class Watch:
-    """Reads the state of one run at intervals. Thread-safe; each read blocks.
+    """Reads the state of one run, at most once per interval. Thread-safe.
 
     Args:
         run: The run.
@@ -74,7 +74,7 @@ class Watch:
 
     @contextmanager
     def look(self) -> Iterator[tuple[dict[str, Any], RunView]]:
-        """Yields the run's status and view, which do not change within the context.
+        """Yields the run's status and view; holds the lock meanwhile. Blocks.
 
         The status is the report of ``read_status``, plus ``memory`` from ``memory_of``.
 
@@ -98,7 +98,7 @@ class Watch:
         try:
             if self.run.is_new:
                 raise UsageError(
-                    f"run ({self.run.path}) is gone; open / for the others"
+                    f"run ({self.run.path}) is gone; open / for the list of runs"
                 )
             if self._view is None:
                 self._view = RunView(self.run)
@@ -107,19 +107,19 @@ class Watch:
         except TengenError as error:
             self._error = error
         except OSError as error:
-            # The disk is no longer available, or the folder has just been removed.
+            # The disk has become unavailable, or the run has just been removed.
             self._error = RunError(f"run ({self.run.path}) cannot be read: {error}")
 
 
 # Maximum number of pages in the cache.
 _MAX_PAGES = 16
-# Fields that may change even if the run does not, so the ETag ignores these fields.
+# Fields that may change although the run does not. The ETag does not depend on them.
 _NO_NEWS = ("age_s", "free_bytes", "memory")
 _FILM_TYPES = {".mp4": "video/mp4", ".gif": "image/gif"}
 
 
 class RunsApi:
-    """The routes of the pages that show runs.
+    """The routes of the pages that show runs, environments and stores.
 
     Args:
         catalog: The runs.
@@ -129,13 +129,13 @@ class RunsApi:
     def __init__(self, catalog: Catalog, look_s: float) -> None:
         self._catalog = catalog
         self._look_s = look_s
-        # Maps the path of a run to its ``Watch``.
+        # The ``Watch`` of each run, by the run's path.
         self._watches: dict[str, Watch] = {}
-        # Maps the IDs of some runs to their last pages: the ETag, and the page as JSON.
+        # A cache of run pages by run ID, as (ETag, page as JSON).
         self._pages: dict[str, tuple[str, bytes]] = {}
 
     def routes(self) -> list[Route]:
-        """Returns the routes of the pages that show runs."""
+        """Returns the routes of the pages about runs, environments and stores."""
         one = "/api/runs/{run}"
         return [
             Route("/api/runs", shows(lambda _: self._summaries())),
@@ -146,7 +146,7 @@ class RunsApi:
         ]
 
     def _watch(self, run: RunDirectory) -> Watch:
-        # setdefault is atomic, so concurrent threads get the same watch.
+        # setdefault is atomic: concurrent threads get the same watch.
         return self._watches.setdefault(str(run.path), Watch(run, self._look_s))
 
     def _summaries(self) -> list[dict[str, Any]]:
@@ -157,10 +157,10 @@ class RunsApi:
         tell: Callable[[dict[str, Any], RunView], Any],
         fail: Callable[[TengenError], Any] = lambda error: None,
     ) -> list[dict[str, Any]]:
-        """Returns one list entry per run, with the run's ID and name; omits None.
+        """Returns the entries of all runs, with ID and name; omits entries None.
 
         Args:
-            tell: Returns the entry of a run.
+            tell: Returns the entry of a run, given its status and view.
             fail: Returns the entry of a run that cannot be read, given the error.
         """
         found = []
@@ -175,7 +175,7 @@ class RunsApi:
         return found
 
     def _environments(self) -> list[dict[str, Any]]:
-        """Returns the runs of each task, with the curve of each run's returns."""
+        """Returns the runs in environments by task, each with its curve of returns."""
 
         def tell(status: dict[str, Any], view: RunView) -> dict[str, Any] | None:
             if not view.in_environments:
@@ -191,7 +191,7 @@ class RunsApi:
         return {"id": run_id, "name": self._catalog.name(run)}
 
     async def _run(self, request: Request) -> Response:
-        """Returns the page of a run, or status 304 if the client's copy is current."""
+        """Returns the page of a run; status 304 if the client's copy is current."""
         run_id = request.path_params["run"]
         tag, page = await run_in_threadpool(self._page, run_id)
         headers = {"Cache-Control": "private, no-cache", "ETag": tag}
@@ -220,7 +220,7 @@ class RunsApi:
             if path.name == name:
                 headers = {**UNPACKED, "Cache-Control": "no-cache"}
                 return FileResponse(path, 200, headers, _FILM_TYPES[path.suffix])
-        raise UsageError(f"film ({name[:40]!r}) is not of this run; choose another")
+        raise UsageError(f"film ({name[:40]!r}) is not in this run; choose another")
 
 
 def _news(value: Any) -> Any:
@@ -236,7 +236,7 @@ class GamesApi:
     """The routes of the pages that show games.
 
     Args:
-        catalog: The runs; their Python games must already be allowed.
+        catalog: The runs. Imports of their Python games must have been allowed.
     """
 
     def __init__(self, catalog: Catalog) -> None:
@@ -278,7 +278,7 @@ class GamesApi:
         for source in sources(self._run(request)):
             if source.id == name:
                 return source
-        raise UsageError(f"games ({name[:40]!r}) are not kept here; choose others")
+        raise UsageError(f"games ({name[:40]!r}) do not exist here; choose others")
 
     def _kept(self, request: Request) -> tuple[KeptGame, Game]:
         index = request.path_params["index"]
@@ -286,4 +286,4 @@ class GamesApi:
             if kept.index == index:
                 task = str(self._run(request).read_run()["config"].get("task"))
                 return kept, open_game(kept.variant or task)
-        raise UsageError(f"game ({index}) is not kept here; choose another")
+        raise UsageError(f"game ({index}) does not exist here; choose another")

@@ -1,4 +1,4 @@
-"""Searches for users of the server, with intermediate results."""
+"""Runs the searches that users of the server request."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Searches:
     """Runs searches of positions, with a limited number of concurrent searches.
 
     Args:
-        limits: Maximum numbers of running and waiting searches, and threads per search.
+        limits: The limits on running searches, waiting searches and threads per search.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -42,13 +42,13 @@ class Searches:
         simulations: int,
         seed: int = 0,
     ) -> AsyncIterator[Analysis]:
-        """Yields analyses several times a second; the last is the final result.
+        """Searches a position; yields interim analyses, and the final one last.
 
         Args:
             player: The player that searches.
             moves: Legal moves of a game that has not ended.
             simulations: Simulations of the search, within the limits.
-            seed: Seed of random choices.
+            seed: Seed of the search's random numbers.
 
         Raises:
             Busy: Too many searches are waiting.
@@ -61,7 +61,7 @@ class Searches:
                     player.analyse, moves, simulations, seed, threads
                 )
                 return
-            # Pass exceptions to the search, so that a failed search is not reused.
+            # The stack passes exceptions to ``begin``, which then drops the searcher.
             with ExitStack() as stack:
                 growing = player.begin(moves, simulations, seed, threads)
                 search = await run_in_threadpool(stack.enter_context, growing)
@@ -80,7 +80,7 @@ class Searches:
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
         if self._num_waiting >= self._limits.max_waiting:
-            raise Busy("searches (of others) are waiting; try again in some seconds")
+            raise Busy("searches (of others) are queued; try again in a few seconds")
         self._num_waiting += 1
         try:
             await self._running.acquire()
@@ -95,7 +95,7 @@ class Searches:
 def analysis_json(analysis: Analysis) -> dict[str, Any]:
     """Returns an analysis as JSON values, from the view of the side to move.
 
-    Excludes unvisited actions, unless their prior exceeds 0.001.
+    Actions without visits are left out, unless their prior exceeds 0.001.
     """
     return {
         "value": round(analysis.value_to_play, 4),
@@ -122,8 +122,8 @@ def analysis_json(analysis: Analysis) -> dict[str, Any]:
 def forecast_json(forecast: Forecast) -> dict[str, Any]:
     """Returns a forecast as JSON values, from the view of the side to move.
 
-    Keys: ``ownership``, one number in [-1, 1] per cell, row by row; ``score`` and
-    ``lead`` in points; ``lead`` is None if it is not estimated.
+    Keys: ``ownership``, one number in [-1, 1] per cell, row by row; ``score``, in
+    points; and ``lead``, in points, or None if the network does not predict it.
     """
     ownership = forecast.ownership_to_play.ravel().tolist()
     lead = forecast.lead_to_play

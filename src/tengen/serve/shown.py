@@ -1,4 +1,4 @@
-"""The contents of pages about runs, as JSON values. Needs no web framework."""
+"""The contents of the pages about runs, as JSON values. Imports no web framework."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
     "summary",
 ]
 
-# Status keys that the status table of a run's page omits.
+# The status table on a run's page omits these keys of the status.
 _APART = ("run", "memory")
 _HEADLINES = ("charts/rating", "charts/episodic_return", "losses/loss")
 _SMALL_POINTS = 48
@@ -41,7 +41,7 @@ def run_page(named: dict[str, str], status: dict[str, Any], view: RunView) -> An
 
     Args:
         named: The run's ``id`` and ``name``.
-        status: The run's status, and ``memory``, the result of ``memory_of``.
+        status: The run's status, with the result of ``memory_of`` as ``memory``.
         view: The view of the run's events.
     """
     return {
@@ -53,7 +53,7 @@ def run_page(named: dict[str, str], status: dict[str, Any], view: RunView) -> An
 
 
 def described(named: dict[str, str], status: dict[str, Any]) -> dict[str, Any]:
-    """Returns the current state of a run; arguments as for ``run_page``."""
+    """Returns the current state of a run. The arguments are those of ``run_page``."""
     progress = status["progress"]
     facts = [] if progress is None else describe(Progress.from_dict(progress))
     return {
@@ -98,8 +98,9 @@ def environment_row(status: dict[str, Any], view: RunView) -> dict[str, Any]:
 def store_row(status: dict[str, Any], view: RunView) -> dict[str, Any]:
     """Returns a run's entry on the page of stores.
 
-    ``served`` contains the statistics of a standalone store process, as in ``tengen
-    store top``; ``learned`` contains the counts of the learner's table.
+    ``served`` has the statistics of a standalone store process, as ``tengen store top``
+    shows them, and ``learned`` the counts of the learner's own table. Each is None if
+    absent.
     """
     table = view.learned.get("table")
     return {
@@ -118,9 +119,9 @@ def films(run: RunDirectory) -> list[Path]:
 
 
 def memory_of(status: dict[str, Any]) -> dict[str, int]:
-    """Returns the memory in bytes of a run's processes on this machine.
+    """Returns the memory of a run's processes on this machine, in bytes.
 
-    Keys are process names as in the status. Child processes are included.
+    Keys are process names as in the status. Child processes count.
     """
     named = [status["running"], *(role["process"] for role in status["roles"])]
     found = {}

@@ -1,6 +1,6 @@
 """The experience store: tables of items that processes share, in memory and on disk.
 
-`Store` creates tables, or connects to the tables of another process or host; see
+`Store` creates tables, or connects to tables of another process or host. See
 `docs/reference/store.md` and `docs/reference/store_net.md`.
 """
 

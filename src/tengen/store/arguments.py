@@ -20,7 +20,7 @@ _MAX_AHEAD = 1024
 
 
 def check_batch(config: TableConfig, num_samples: int, num_ahead: int) -> None:
-    """Raises an error if a batch size is out of range or exceeds the host's memory.
+    """Checks that a batch size is in its range and fits into the host's memory.
 
     Args:
         config: The table's config.
@@ -30,20 +30,20 @@ def check_batch(config: TableConfig, num_samples: int, num_ahead: int) -> None:
     Raises:
         UsageError: A number is out of its range, or a batch would exceed the memory.
     """
-    check_range("num_samples", num_samples, 1, _MAX_SAMPLES, "take less at a time")
+    check_range("num_samples", num_samples, 1, _MAX_SAMPLES, "request fewer")
     check_range("num_ahead", num_ahead, 0, _MAX_AHEAD)
     memory_bytes = memory_limit_bytes()
     check(
         num_samples * config.item_bytes <= memory_bytes,
         "num_samples",
         num_samples,
-        f"must make a batch of less than this host's memory ({memory_bytes} bytes), "
-        f"with {config.item_bytes} bytes a sample; take less at a time",
+        f"must give a batch smaller than this host's memory ({memory_bytes} bytes), at "
+        f"{config.item_bytes} bytes per sample; request fewer",
     )
 
 
 def whole(name: str, value: Any) -> int:
-    """Returns ``value``, an integer of Python or NumPy, as an int.
+    """Converts ``value``, an integer of Python or NumPy, to an int.
 
     Raises:
         UsageError: ``value`` is not an integer.

@@ -1,4 +1,4 @@
-"""The interface between tables and a store in this or another process."""
+"""The interface with which tables access a store in this or another process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def find_table(tables: Mapping[str, T], name: str) -> T:
     Raises:
         UsageError: There is no table with this name.
     """
-    check(isinstance(name, str), "table", type(name).__name__, "must be text; name it")
+    check(isinstance(name, str), "table", type(name).__name__, "must be a str; name it")
     if name not in tables:
         raise UsageError(
             f"table ({name}) must be one of the store's; {did_you_mean(name, tables)}"
@@ -88,7 +88,7 @@ class StoreBackend(Protocol):
         ...
 
     def check_open(self) -> None:
-        """Raises UsageError if the backend is closed. Waiting calls poll this."""
+        """Raises UsageError if the backend is closed. Polled by waiting calls."""
         ...
 
     def close(self) -> None:

@@ -62,11 +62,11 @@ class Batch:
         """Acknowledges the batch, which then counts as used.
 
         Each batch is acknowledged once. Batches of a window of games or of shuffled
-        shards, which a learner's checkpoint restores, must be acknowledged in the order
-        of their leases, so that the used batches in a checkpoint have no gaps.
+        shards must be acknowledged in the order of their leases, so that the used
+        batches in a learner's checkpoint have no gaps.
 
         Args:
-            priorities: ``[B]``, new priorities for a sampler that uses them; else None.
+            priorities: ``[B]``, new priorities; None for a sampler without priorities.
 
         Raises:
             UsageError: The batch is acknowledged out of order or twice, or the table

@@ -21,9 +21,11 @@ _BYTES_AHEAD = 8 << 20
 # Timeout of replies over TCP. TCP clients do not wait for a restarted server.
 _ANSWER_S = 10.0
 
+_Session = tuple[_core.StoreChannel, _core.StoreSchema, _core.SlabMap]
+
 
 class RemoteBackend:
-    """The backend of a store in another process. Each call opens its own connection.
+    """The backend of a store in another process, with one connection per call.
 
     The arguments and errors are described in `tengen.store.Store.connect`.
     """
@@ -56,8 +58,8 @@ class RemoteBackend:
         except (LookupError, TypeError, ValueError) as error:
             self._client.close()
             raise UsageError(
-                f"store ({address}) does not list its tables; install the "
-                "same tengen there"
+                f"store ({address}) does not list its tables; install the same version "
+                "there"
             ) from error
 
     def tables(self) -> list[TableEntry]:
@@ -79,13 +81,13 @@ class RemoteBackend:
             "wait_s": wait_for_name_s(timeout_s),
         }
         opened, session = self._open(entry, request, timeout_s)
-        session["next_sequence"] = opened["next_sequence"]
-        session["max_item_steps"] = max_item_steps
-        if self._is_net:
-            return _core.net_writer(**session)
         chunk_bytes = entry.config.step_bytes * entry.config.chunk_length
-        num_ahead = max(2, min(_MAX_CHUNKS_AHEAD, _BYTES_AHEAD // chunk_bytes))
-        return _core.connect_writer(num_ahead=num_ahead, **session)
+        return _core.connect_writer(
+            *session,
+            next_sequence=opened["next_sequence"],
+            max_item_steps=max_item_steps,
+            num_ahead=max(2, min(_MAX_CHUNKS_AHEAD, _BYTES_AHEAD // chunk_bytes)),
+        )
 
     def open_sampler(
         self,
@@ -98,10 +100,8 @@ class RemoteBackend:
         numbers = {"num_samples": num_samples, "num_ahead": num_ahead}
         request = {"ask": "sampler", "table": entry.number, **numbers}
         _, session = self._open(entry, request, timeout_s)
-        connect: Callable[..., _core.ReplaySampler] = (
-            _core.net_sampler if self._is_net else _core.connect_sampler
-        )
-        return connect(num_steps=entry.config.num_steps, **numbers, **session)
+        num_steps = entry.config.num_steps
+        return _core.connect_sampler(*session, num_samples, num_steps, num_ahead)
 
     def command(
         self, name: str, arguments: Mapping[str, Any], timeout_s: float | None = None
@@ -124,27 +124,29 @@ class RemoteBackend:
 
     def _open(
         self, entry: TableEntry, request: dict[str, Any], timeout_s: float | None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Opens a session. Returns the server's reply and arguments for the core."""
+    ) -> tuple[dict[str, Any], _Session]:
+        """Opens a session. Returns the server's reply and the core's session."""
+        schema = entry.config.native_schema()
         stream, opened = self._client.open(request, timeout_s)
-        session = {
-            "descriptor": stream.detach(),
-            "columns": entry.config.native_columns(),
-            "steps_per_chunk": entry.config.chunk_length,
-        }
         if self._is_net:
-            return opened, {"name": self._client.name, **session}
-        layout = _core.SessionLayout(opened["request_bytes"], opened["reply_bytes"])
-        return opened, {
-            **session,
-            "memory_path": opened["memory_path"],
-            "layout": layout,
-            "reconnect": self._resume(opened["id"]),
-            "patience_s": self._patience_s,
-            "directory": self._client.name,
-            "pool": entry.pool,
-            **self._layouts[entry.pool],
-        }
+            channel = _core.net_channel(
+                stream.detach(),
+                self._client.name,
+                schema,
+                num_samples=request.get("num_samples", 0),
+                num_steps=entry.config.num_steps,
+            )
+            return opened, (channel, schema, _core.SlabMap.none())
+        channel = _core.host_channel(
+            stream.detach(),
+            opened["memory_path"],
+            _core.SessionLayout(opened["request_bytes"], opened["reply_bytes"]),
+            self._resume(opened["id"]),
+            self._patience_s,
+        )
+        layout = self._layouts[entry.pool]
+        slabs = _core.SlabMap(self._client.name, entry.pool, **layout)
+        return opened, (channel, schema, slabs)
 
     def _resume(self, session: int) -> Callable[[], int | str]:
         """Returns a function that resumes ``session`` on a restarted server."""

@@ -1,4 +1,4 @@
-"""A store's folders in shared memory and on disk, which also contain its settings."""
+"""A store's folders in shared memory and on disk, and the settings stored there."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def left_columns(directory: Path, table: str) -> dict[str, Column]:
                 return TableConfig.from_dict(left).columns
     except (LookupError, TypeError, ValueError) as error:
         raise UsageError(
-            f"{CONFIG_NAME} (in {directory}) must be as a store writes it; bring that "
-            f"back, or remove the folder"
+            f"{CONFIG_NAME} (in {directory}) is damaged; restore it, or remove the "
+            "folder"
         ) from error
     return {}
 
@@ -119,7 +119,7 @@ def compare(
         name: Name of the setting that gives the folder, for error messages.
         directory: The folder of the ended store.
         now: The new store's settings, from ``describe_store``.
-        fixed: Keys of ``now`` that must not change, besides the version.
+        fixed: Keys of ``now`` that must not change, in addition to the version.
 
     Raises:
         UsageError: A setting that must not change differs.
@@ -127,22 +127,21 @@ def compare(
 
     def refuse(key: str, before: Any, after: Any) -> UsageError:
         return UsageError(
-            f"{key} ({after}) must be {before}, as in the ended store that left "
-            f"{name} {directory}; give the same, or remove the folder"
+            f"{key} ({after}) must be {before}, as in the previous store of {name} "
+            f"{directory}; set it so, or remove the folder"
         )
 
     then = read_config(directory)
     tables_then = _tables_of(then)
     if "version" not in then or tables_then != then.get("tables"):
         raise UsageError(
-            f"{name} ({directory}) must have the {CONFIG_NAME} of the ended store that "
-            f"left it; bring that back, or remove the folder"
+            f"{name} ({directory}) must have the {CONFIG_NAME} of its previous store; "
+            "restore it, or remove the folder"
         )
     if then["version"] != now["version"]:
         raise UsageError(
-            f"{name} ({directory}) must be of this tengen's version {now['version']}, "
-            f"and is of {then['version']}; use the tengen that left it, or remove the "
-            "folder"
+            f"{name} ({directory}) must be of version {now['version']}, not "
+            f"{then['version']}; use the tengen that made it, or remove the folder"
         )
     now = json.loads(json.dumps(now))
     if isinstance(disk := then.get("disk_directory"), str):
@@ -185,7 +184,7 @@ def _tables_of(config: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _differs(setting: str, before: Any, after: Any) -> str:
-    return f"{setting} was {before} when the store ended, and is {after} now"
+    return f"{setting} was {before} in the previous store, and is now {after}"
 
 
 class DiskFolder:
@@ -215,7 +214,7 @@ class DiskFolder:
             if has_checkpoint and not config.is_durable:
                 raise UsageError(
                     f"disk_directory ({self._directory}) must have no checkpoint with "
-                    f"durability none; give another durability, or remove the folder"
+                    "durability none; set another durability, or remove the folder"
                 )
             now = describe_store(config)
             # A store and its replicas have the ID of the store that they resume from.
@@ -229,7 +228,7 @@ class DiskFolder:
                         (self._directory / name).unlink(missing_ok=True)
             self._description = now
             if not has_checkpoint:
-                # Write the settings first: without them no checkpoint can be loaded.
+                # Write the settings first: a checkpoint cannot be loaded without them.
                 self.begin()
         except BaseException:
             self.leave()

@@ -22,7 +22,7 @@ T = TypeVar("T", bound=_Closable)
 
 
 class _Place(Generic[T]):
-    """The object of one key. The thread that uses the object holds ``lock``."""
+    """The object of one key, with the lock that the thread using the object holds."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -46,8 +46,8 @@ class Lending(Generic[K, T]):
     def lend(self, key: K, timeout_s: float | None = None) -> Iterator[T]:
         """Yields the object of ``key``. Blocks while another thread uses the object.
 
-        If the server of the object has ended or has refused a request, the next call
-        creates a new object.
+        If the object's server has ended or rejected a request, the next call creates a
+        new object.
 
         Args:
             key: The key of the object.
@@ -62,7 +62,7 @@ class Lending(Generic[K, T]):
         if not place.lock.acquire(timeout=-1 if timeout_s is None else timeout_s):
             raise StoreTimeout(
                 f"call {key} waited {timeout_s:g} s for another thread; raise "
-                "timeout_s, or give each thread a name of its own"
+                "timeout_s, or give each thread its own name"
             )
         try:
             if place.one is None:

@@ -27,7 +27,7 @@ class LocalBackend:
         config: The store's config, whose folders must exist.
 
     Raises:
-        UsageError: The config is refused, or memory or disk is too small for a sample.
+        UsageError: The config is rejected, or memory or disk is too small for a sample.
 
     Attributes:
         differences: Differences from the ended store it resumes from, one per line.
@@ -58,10 +58,9 @@ class LocalBackend:
         pools: dict[tuple[Any, int], int] = {}
         try:
             for table in config.tables.values():
-                columns = table.native_columns()
-                key = (repr(columns), table.chunk_length)
+                key = (repr(table.native_columns()), table.chunk_length)
                 if key not in pools:
-                    pools[key] = self.core.add_pool(columns, table.chunk_length)
+                    pools[key] = self.core.add_pool(table.native_schema())
                 number = self.core.add_table(table.native(), pools[key])
                 self._entries.append(TableEntry(number, pools[key], table))
         except _core.CoreError as error:
@@ -89,13 +88,8 @@ class LocalBackend:
             raise UsageError(str(error)) from error
         if resumed.num_lost:
             self.differences.append(
-                f"{resumed.num_lost} items were being removed when the last checkpoint "
-                f"was made, and are not there now"
-            )
-        if resumed.num_repaired:
-            self.differences.append(
-                f"{resumed.num_repaired} priorities above 3.4e38, which an earlier "
-                f"version had kept as infinite, are 3.4e38 now"
+                f"{resumed.num_lost} items are missing, because they were being "
+                "removed during the last checkpoint"
             )
         for number in changed:
             self._configure(number)
@@ -147,7 +141,7 @@ class LocalBackend:
         """Runs the command ``name``; arguments and result are JSON values.
 
         Raises:
-            UsageError: The command is unknown, or its arguments are refused.
+            UsageError: The command is unknown, or its arguments are rejected.
         """
         self._check_process()
         of_store: dict[str, Callable[..., Any]] = {
@@ -172,8 +166,8 @@ class LocalBackend:
         table = arguments.get("table")
         if not isinstance(table, int) or not 0 <= table < len(self._entries):
             raise UsageError(
-                f"table ({table}) must be 0 to {len(self._entries) - 1}; ask for the "
-                f"tables"
+                f"table ({table}) must be 0 to {len(self._entries) - 1}; request the "
+                "list of tables"
             )
         try:
             return commands[name](**arguments)
@@ -189,22 +183,22 @@ class LocalBackend:
         Raises:
             RunError: The last checkpoint could not be written.
         """
-        # Set first, because callers read it when core.close() ends their calls.
+        # Set before core.close(), because callers whose calls it ends read the flag.
         self.is_closed = True
         try:
             self.core.close()
         except _core.CoreError as error:
             raise RunError(
-                f"store (closed) has kept nothing since its last checkpoint: {error}"
+                f"store (closed) has saved nothing since its last checkpoint: {error}"
             ) from error
 
     def _check_process(self) -> None:
-        """Raises an error in a forked process, where locks may be held forever."""
+        """Raises UsageError in a forked process, where locks may be held forever."""
         check(
             self._process == os.getpid(),
             "store",
             f"of process {self._process}",
-            "must be used in the process that made it; connect to it in the forked one",
+            "must be used in the process that made it; connect to it from others",
         )
 
     def _begin_checkpoint(self) -> int:
@@ -216,7 +210,7 @@ class LocalBackend:
 
     def _wait_checkpoint(self, number: int, timeout_s: float) -> bool | None:
         self._check_durable()
-        # The limit guards against malformed requests. Clients request shorter waits.
+        # Limits the wait of a malformed request. Clients request shorter waits.
         wait_s = min(max(0.0, float(timeout_s)), _CHECKPOINT_S)
         try:
             return self.core.wait_checkpoint(number, wait_s)
@@ -228,8 +222,7 @@ class LocalBackend:
             self.config.is_durable,
             "durability",
             "none",
-            "must be checkpoint, async or sync; make the store with it, and with a "
-            "disk",
+            "must be checkpoint, async or sync; create the store with it and a disk",
         )
 
     def _replicas(self) -> list[dict[str, Any]]:
@@ -268,7 +261,7 @@ class LocalBackend:
             max_items is not None or max_bytes is not None,
             "capacity",
             None,
-            "must be max_items or max_bytes; give the one to change",
+            "must be max_items or max_bytes; set at least one",
         )
         config = self._entries[table].config
         config.check_capacity(max_items, max_bytes)

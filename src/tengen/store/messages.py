@@ -12,7 +12,7 @@ FOLDER_VERSION = 7
 """Folder version, incremented if stores cannot resume from earlier folders."""
 STORE = Dialect("store", WIRE_VERSION)
 
-# Within this time the server detects a killed client and frees its writer name.
+# Maximum time in which a server detects a killed client and frees its writer name.
 _WAIT_FOR_NAME_S = 5.0
 
 

@@ -20,7 +20,7 @@ from tengen.transport import Client, FolderLock, NetAddress
 __all__ = ["Replica"]
 
 _RETRY_S = 1.0
-# Opening a session takes long, because the store reads its files first.
+# Timeout for opening a session, for which the store first reads its files.
 _OPEN_S = 60.0
 # Timeout of other requests. It is short, so that `close` returns soon.
 _ANSWER_S = 10.0
@@ -36,9 +36,9 @@ class Replica(Closable):
 
     If the store's host is lost, close the replica and create the store again with the
     replica's folder as the ``disk_directory`` of its config.
-    After the first complete checkpoint, the folder always has a complete checkpoint,
-    even if this process is killed; the next replica in the folder resumes from it. If
-    the store does not respond or the disk is full, the replica retries every second.
+    The folder is crash-safe: after the first complete checkpoint, it always has a
+    complete checkpoint, from which the next replica in the folder resumes. If the store
+    does not respond or the disk is full, the replica retries every second.
 
     Args:
         address: ``tcp://HOST:PORT`` of a store that has ``durability``.
@@ -100,7 +100,7 @@ class Replica(Closable):
             timeout_s: Maximum wait in seconds; None for no limit.
 
         Raises:
-            UsageError: The store refuses the replica, or the folder is another store's.
+            UsageError: The store rejects the replica, or the folder is another store's.
         """
         self._thread.join(timeout_s)
         if self._thread.is_alive():
@@ -130,7 +130,7 @@ class Replica(Closable):
         while not self._ending.is_set():
             try:
                 self._follow()
-                trouble = "store (gone) has ended the replica's session; start it again"
+                trouble = "store (gone) has ended the replica's session; restart it"
             except (RunError, _core.CoreError) as error:
                 # Temporary failures: the store does not respond, or a disk is full.
                 trouble = str(error)
@@ -167,8 +167,8 @@ class Replica(Closable):
         own = read_config(self._folder)
         if not is_empty and own.get("id") != made_with.get("id"):
             raise UsageError(
-                f"folder ({self._folder}) must be new, or this store's, and has a "
-                "checkpoint of another store; choose another folder"
+                f"folder ({self._folder}) must be new or belong to this store, and has "
+                "a checkpoint of another store; choose another folder"
             )
         wanted = {**made_with, "disk_directory": str(self._folder)}
         if own != wanted:

@@ -51,7 +51,7 @@ class Sampler(Closable):
 
         Raises:
             StoreTimeout: The timeout expired; no batch is lost.
-            UsageError: The store has refused this client, has ended or has been closed
+            UsageError: The store has rejected this client, has ended or has been closed
                 in this process, or the sampler is closed.
         """
         core = self._open()
@@ -62,15 +62,8 @@ class Sampler(Closable):
             core.waits,
             self._check_open,
         )
-        self._lent.add(batch.lease)
-        return Batch(
-            batch.lease,
-            batch.keys,
-            batch.probabilities,
-            batch.columns,
-            batch.table_size,
-            self._ack,
-        )
+        self._lent.add(batch[0])
+        return Batch(*batch, self._ack)
 
     def give_back(self, batch: Batch) -> None:
         """Returns an unused batch to the store, which may sample its items again."""
@@ -97,8 +90,8 @@ class Sampler(Closable):
     def _open(self) -> _core.ReplaySampler:
         if self._core is None:
             raise UsageError(
-                f"sampler ({self._config.name}, closed) must be open, because its "
-                "batches were given back; open another"
+                f"sampler ({self._config.name}, closed) has returned its batches; open "
+                "another"
             )
         return self._core
 
@@ -108,7 +101,7 @@ class Sampler(Closable):
             lease in self._lent,
             "lease",
             lease,
-            "must be one that is not acknowledged; acknowledge each batch once",
+            "is unknown or already acknowledged; acknowledge each batch once",
         )
 
     def _ack(self, lease: int, priorities: NDArray[np.float64] | None) -> None:

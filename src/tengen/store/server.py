@@ -1,4 +1,4 @@
-"""The servers that offer a store to other processes on this host and other hosts."""
+"""The servers of a store, for processes on this host and on other hosts."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class HostServer(_StoreServer):
             the directory is created. ``close`` removes the directory.
 
     Raises:
-        UsageError: The config is refused, or the folder is in use by a store, was left
+        UsageError: The config is rejected, or the folder is in use by a store, was left
             by a killed store with other tables, or has other files.
     """
 
@@ -111,7 +111,7 @@ class HostServer(_StoreServer):
             self.backend = LocalBackend(config)
             resumed = self.backend.keep(self._folder.goes_on, changed)
             self.differences += self.backend.differences
-            # Calls that may run out of space come first, before clients are resumed.
+            # Before clients are resumed, make all calls that may run out of space.
             self._folder.begin(config)
             if self._disk is not None:
                 self._disk.begin()
@@ -130,8 +130,8 @@ class HostServer(_StoreServer):
                 raise UsageError(str(error)) from error
             if isinstance(error, OSError):
                 raise UsageError(
-                    f"directory ({config.directory}) cannot have a store: "
-                    f"{os_reason(error)}; free room there, or choose another"
+                    f"directory ({config.directory}) cannot be used for a store: "
+                    f"{os_reason(error)}; free space there, or choose another"
                 ) from error
             raise
 
@@ -143,18 +143,18 @@ class HostServer(_StoreServer):
         self._folder.remove()
 
     def abandon(self) -> None:
-        """Ends the server, but leaves the data of a killed store for the next store."""
+        """Ends the server, but keeps a killed store's data for the next store."""
         self._leave_sessions()
         super().close()
         self._leave_folders()
 
     def _leave_sessions(self) -> None:
-        """Detaches the killed store's clients, which then wait for the next store."""
+        """Detaches clients of the killed store, which then wait for the next store."""
         if self._folder.goes_on and self._core is not None:
             self._core.leave()
 
     def _leave_folders(self) -> None:
-        """Unlocks the folders, and removes them if they have no killed store's data."""
+        """Unlocks the folders; removes them unless they hold a killed store's data."""
         goes_on = self._folder.goes_on
         if self._disk is not None:
             (self._disk.leave if goes_on else self._disk.end)()
@@ -198,8 +198,8 @@ class NetServer(_StoreServer):
         config = self._backend.config
         if config.disk_directory is None or not config.is_durable:
             raise UsageError(
-                "durability (none) must be checkpoint, async or sync for a "
-                "replica; make the store with it, and with a disk"
+                "durability (none) must be checkpoint, async or sync for a replica; "
+                "create the store with it and a disk"
             )
         self._core.open_replica(connection.fileno(), str(message["name"]))
         return read_config(Path(config.disk_directory))
@@ -224,8 +224,8 @@ def _known(message: Message, name: str, known: Collection[int]) -> int:
     number: int = message[name]
     if number not in known:
         raise UsageError(
-            f"{message['ask']} ({number}) must be the number of a table; ask "
-            "for the tables"
+            f"{message['ask']} ({number}) must be the number of a table; request the "
+            "list of tables"
         )
     return number
 

@@ -1,4 +1,4 @@
-"""A writer, which appends steps and inserts items of consecutive steps."""
+"""``StepWriter``, which appends steps and inserts items of consecutive steps."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def open_writer(
         timeout_s: Maximum wait for the store in seconds; None: the default timeout.
     """
     entry = find_table(entries, table)
-    check(isinstance(name, str) and bool(name), "name", name, "must be text; name it")
+    check(isinstance(name, str) and bool(name), "name", name, "must be a str; set it")
     shared = {other: one for other, one in entries.items() if one.pool == entry.pool}
     if max_item_steps is None:
         max_item_steps = max(one.config.num_steps for one in shared.values())
@@ -115,7 +115,7 @@ class StepWriter:
             raise refused(error) from error
         except TypeError as error:
             raise UsageError(
-                f"columns ({type(columns).__name__}) must be a dict; name its arrays"
+                f"columns ({type(columns).__name__}) must be a dict of arrays; pass one"
             ) from error
         if count is not None:
             return count
@@ -130,7 +130,7 @@ class StepWriter:
         sequence: int | None = None,
         timeout_s: float | None = None,
     ) -> None:
-        """Inserts an item of the last ``num_steps`` steps. Blocks for the rate limiter.
+        """Inserts an item of the last ``num_steps`` steps. The rate limiter may block.
 
         Args:
             table: Name of a table with this writer's columns.
@@ -141,7 +141,7 @@ class StepWriter:
             timeout_s: Maximum wait in seconds; None for no limit.
 
         Raises:
-            UsageError: The steps are no longer available, or the item is refused.
+            UsageError: The steps are no longer available, or the item is rejected.
             StoreTimeout: The rate limiter still makes the insert wait.
         """
         core = self._open()
@@ -194,7 +194,7 @@ class StepWriter:
             The number of inserted items.
 
         Raises:
-            UsageError: The steps are no longer available, or an item is refused.
+            UsageError: The steps are no longer available, or an item is rejected.
             StoreTimeout: Inserts must still wait. Some items may have been inserted.
         """
         core = self._open()
@@ -216,7 +216,7 @@ class StepWriter:
         """Blocks until every insert of this writer has taken effect.
 
         Raises:
-            UsageError: An insert was refused.
+            UsageError: An insert was rejected.
             StoreTimeout: A rate limiter still makes an insert wait.
         """
         core = self._open()
@@ -246,7 +246,7 @@ class StepWriter:
 
     def _open(self) -> _core.ReplayWriter:
         if self._core is None:
-            raise UsageError("writer (closed) must be open; open another")
+            raise UsageError("writer (closed) cannot be used; open another")
         return self._core
 
     def _wait_for(
@@ -259,7 +259,7 @@ class StepWriter:
         entry = self._tables.get(table) if isinstance(table, str) else None
         if entry is None:
             raise UsageError(
-                f"table ({table}) must have this writer's columns; it may write to "
+                f"table ({table}) must have this writer's columns; use "
                 f"{', '.join(self._tables)}"
             )
         if whole("num_steps", num_steps) < entry.config.num_steps:
@@ -272,4 +272,4 @@ class StepWriter:
 
 def _no_numbers(*given: object) -> UsageError:
     values = ", ".join(repr(one) for one in given)
-    return UsageError(f"item ({values}) must have numbers, 0 or more; correct them")
+    return UsageError(f"item ({values}) must have numbers of at least 0; correct them")

@@ -30,7 +30,7 @@ from tengen.transport import NetDoor
 
 __all__ = ["Store"]
 
-# Maximum wait of one request. Python handles signals between requests.
+# Maximum wait of one request in seconds; Python handles signals between requests.
 _SLICE_S = 0.2
 
 
@@ -59,7 +59,7 @@ class Store(Closable):
             certificate, if other hosts can reach the address.
 
     Raises:
-        UsageError: A table is refused, memory or disk is too small, a folder belongs to
+        UsageError: A table is invalid, memory or disk is too small, a folder belongs to
             another store, or the address cannot be used or requires a token and a
             certificate.
 
@@ -130,13 +130,13 @@ class Store(Closable):
         Raises:
             RunError: No server responds at ``address``, or its certificate is not
                 trusted.
-            UsageError: The store has another protocol version, or refuses the token.
+            UsageError: The store has another protocol version, or rejects the token.
         """
         check(
             isinstance(address, str | os.PathLike),
             "address",
             repr(address),
-            "must be a store's folder or tcp://HOST:PORT; connect to each store",
+            "must be one store's folder or tcp://HOST:PORT; pass one at a time",
         )
         store = cls.__new__(cls)
         store._servers = []
@@ -240,7 +240,7 @@ class Store(Closable):
             timeout_s: Maximum wait in seconds per sender; None for no limit.
 
         Raises:
-            UsageError: An insert was refused.
+            UsageError: An insert was rejected.
             StoreTimeout: A rate limiter still makes an insert wait.
         """
         timeout_s = timeout_of(timeout_s)
@@ -249,9 +249,8 @@ class Store(Closable):
     def checkpoint(self, timeout_s: float | None = None) -> None:
         """Writes a checkpoint, so that the current contents survive loss of the host.
 
-        Blocks until the checkpoint is durable; other calls are not blocked. Data of the
-        last checkpoint is not written again. Inserts that have not been flushed may be
-        missing.
+        Blocks until the checkpoint is durable; other calls are not blocked. Data in the
+        last checkpoint is not written again. Unflushed inserts may be missing.
 
         Args:
             timeout_s: Maximum wait in seconds; None for no limit.
@@ -272,7 +271,7 @@ class Store(Closable):
             if is_made:
                 return
             if left_s == 0.0:
-                raise StoreTimeout(f"checkpoint was not made within {timeout_s:g} s")
+                raise StoreTimeout(f"checkpoint was not done within {timeout_s:g} s")
             if is_made is None:
                 # The store was restarted, so its checkpoint numbers start again.
                 number = self._backend.command("begin_checkpoint", {}, answer_s)
@@ -283,7 +282,7 @@ class Store(Closable):
         Waiting calls of other threads raise UsageError. Does nothing in a process that
         was forked after the store was created or connected.
 
-        With ``durability``, the store refuses further inserts and writes a last
+        With ``durability``, the store rejects further inserts and writes a last
         checkpoint. If the checkpoint fails, the folders remain; free some space, and
         call `close` again.
 
@@ -295,8 +294,7 @@ class Store(Closable):
     def abandon(self) -> None:
         """Closes the store after a failed startup.
 
-        Unlike `close`, leaves the data of a killed store in the directory for the next
-        store.
+        Unlike `close`, keeps a killed store's data in the directory for the next store.
         """
         self._end(is_kept=True)
 
@@ -333,7 +331,7 @@ def _open_sender(
     key: tuple[str, str],
     timeout_s: float | None,
 ) -> StepWriter:
-    """Opens a writer for a sender and a table. Holds no reference to the Store."""
+    """Opens a writer for a sender and a table. Keeps no reference to the `Store`."""
     sender, table = key
     return open_writer(
         backend, entries, f"{sender}@{table}", table, timeout_s=timeout_s

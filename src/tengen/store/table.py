@@ -1,4 +1,4 @@
-"""The client interface of a table, with which callers insert and sample items."""
+"""``Table``, with which callers insert and sample the items of a table."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Table:
             timeout_s: Maximum wait in seconds for the rate limiter or for memory.
 
         Raises:
-            UsageError: ``columns`` do not match the table, or the item is refused.
+            UsageError: ``columns`` do not match the table, or the item is rejected.
             StoreTimeout: The rate limiter or memory still makes the insert wait.
         """
         timeout_s = timeout_of(timeout_s)
@@ -80,8 +80,8 @@ class Table:
             num_steps = self.config.num_steps
             if num_new % num_steps:
                 raise UsageError(
-                    f"columns ({num_new} steps) must be items of {num_steps} steps "
-                    f"each; send whole items"
+                    f"columns ({num_new} steps) must be a multiple of {num_steps} "
+                    "steps, one item each; send complete items"
                 )
             sender.insert_each(
                 self.config.name,
@@ -106,7 +106,7 @@ class Table:
         Returns:
             A batch with columns ``[B, ...]``, or ``[B, T, ...]`` for T-step samples.
         """
-        # One sampler per thread, because a sampler and its batches are for one thread.
+        # Use one sampler per thread, because samplers and batches are not thread-safe.
         timeout_s = timeout_of(timeout_s)
         key = (num_samples, threading.get_ident())
         with self._samplers.lend(key, timeout_s) as sampler:
@@ -153,15 +153,15 @@ class Table:
         ``num_samples`` are totals since the table was created. With
         ``max_times_sampled``, the unused samples of removed items are included.
         ``max_priority`` is the maximum of the last N to 2 N priorities that were set,
-        where N is the number of items, at least 1,000; until N have been set,
-        priorities of inserts are included. ``insert_waits`` is the reason why inserts
-        wait, empty if they do not wait. ``max_items``, ``max_bytes`` (in whole steps;
-        None: no bound) and ``limits`` are the current settings. ``num_chunk_hits`` and
-        ``num_chunk_misses`` count the sampled chunks that were in memory or were read
-        from disk since the store's process began. A chunk counts once per sample;
-        without a disk both are 0. ``num_damaged`` is the number of items that were
-        removed because they were unreadable. ``trouble``, if present, describes a
-        failure of the store.
+        where N is the number of items, at least 1,000. Until N priorities have been
+        set, the maximum includes priorities of inserts. ``insert_waits`` is the reason
+        why inserts wait, empty if they do not wait. ``max_items``, ``max_bytes`` (in
+        whole steps; None: no bound) and ``limits`` are the current settings.
+        ``num_chunk_hits`` and ``num_chunk_misses`` count the sampled chunks that were
+        in memory or were read from disk since the store's process began. A chunk counts
+        once per sample; without a disk both are 0. ``num_damaged`` is the number of
+        items that were removed because they were unreadable. ``trouble``, if present,
+        describes a failure of the store.
         """
         return dict(self._command("describe"))
 

@@ -31,7 +31,7 @@ class StoreTimeout(RunError):
 
 
 def refused(error: _core.CoreError) -> UsageError:
-    """Returns the UsageError for a request that the core refused."""
+    """Returns the UsageError for a request that the core rejected."""
     return UsageError(str(error))
 
 
@@ -50,7 +50,7 @@ def timeout_of(value: Any) -> float | None:
         return None
     is_number = isinstance(value, int | float) and not math.isnan(value)
     check(
-        is_number, "timeout_s", value, "must be a number of seconds, or None; give one"
+        is_number, "timeout_s", value, "must be a number of seconds or None; pass one"
     )
     # A negative timeout is treated as 0, which means no wait.
     return None if value == math.inf else max(0.0, float(value))
@@ -81,7 +81,7 @@ def wait_for(
 
     Raises:
         StoreTimeout: The timeout expired.
-        UsageError: The core refused the call, or ``check_open`` raised.
+        UsageError: The core rejected the call, or ``check_open`` raised.
     """
     timeout_s = timeout_of(timeout_s)
     try:

@@ -1,9 +1,9 @@
 """Requests and sessions between the processes of a service and its clients.
 
 A `Client` connects, sends a greeting and one request as a line of JSON, and receives a
-response. Then the connection is closed, or it becomes a session: a byte stream with a
-protocol of the service. A `Server` accepts clients on a `Listener`, which is a socket
-in a `HostFolder`, for this user on this host, or a network address, for other hosts
+response. Then the connection is closed, or it becomes a session: a byte stream with the
+service's own protocol. A `Server` accepts clients on a `Listener`: a socket in a
+`HostFolder`, for this user on this host, or a network address, for other hosts
 (`NetDoor`). A service that uses both has two servers. For example::
 
     ECHO = Dialect("echo", version=1)
@@ -31,7 +31,13 @@ To shut down: ``near.close()``, ``far.close()``, close sessions, ``folder.remove
 
 from tengen.transport.address import NetAddress, is_loopback, is_net
 from tengen.transport.client import Client
-from tengen.transport.folder import LOCK_NAME, SOCKET_NAME, FolderLock, HostFolder
+from tengen.transport.folder import (
+    LOCK_NAME,
+    SOCKET_NAME,
+    FolderLock,
+    HostFolder,
+    remove_abandoned,
+)
 from tengen.transport.lines import NoAnswer, ServiceFull
 from tengen.transport.listener import Listener, NetDoor
 from tengen.transport.owned import OwnedSocket
@@ -60,4 +66,5 @@ __all__ = [
     "fingerprint_of",
     "is_loopback",
     "is_net",
+    "remove_abandoned",
 ]

@@ -34,7 +34,7 @@ class NetAddress:
             host = host[1:-1]
         if not colon or not host or not port.isdecimal() or int(port) > 65535:
             raise UsageError(
-                f"address ({text}) must be HOST:PORT; name both, as in 127.0.0.1:7070"
+                f"address ({text}) must be HOST:PORT; give both, as in 127.0.0.1:7070"
             )
         return cls(host, int(port))
 

@@ -20,9 +20,9 @@ from tengen.transport.tls import client_tls
 
 __all__ = ["Client"]
 
-# Larger than a server's limit on requests, because clients trust their servers.
+# Maximum size of a response. Larger than the limit on requests: clients trust servers.
 _MAX_ANSWER_BYTES = 64 << 20
-# The minimum wait for a response of a busy server, even if ``timeout_s`` is lower.
+# Minimum wait for a response in seconds, for a busy server, even if a timeout is lower.
 _LEAST_ANSWER_S = 2.0
 _CONNECT_S = 10.0
 _RETRY_S = 0.05
@@ -85,7 +85,7 @@ class Client:
 
         Args:
             message: The request; its key ``ask`` is the kind of request. A key
-                ``wait_s`` extends the time limit, for a server that waits.
+                ``wait_s`` adds the server's own wait to the time limit.
             timeout_s: A lower time limit than ``patience_s`` in seconds, or None.
 
         Raises:
@@ -115,7 +115,7 @@ class Client:
             try:
                 return self.open_now(message, end - time.monotonic())
             except NoAnswer:
-                # Retry only if a new server may still appear in the folder.
+                # Retry only if a new server may yet appear in the folder.
                 is_over = time.monotonic() >= end
                 if is_over or self._folder is None or not self._folder.exists():
                     raise
@@ -141,7 +141,7 @@ class Client:
                 answer = read_line(connection, until, _MAX_ANSWER_BYTES)
                 if answer is None:
                     raise NoAnswer(
-                        f"{self._dialect.name} ({self.name}) ended; start it again"
+                        f"{self._dialect.name} ({self.name}) has ended; restart it"
                     )
                 connection.settimeout(None)
                 return connection, answer_of(answer)
@@ -158,8 +158,8 @@ class Client:
         """Raises UsageError if the client is closed."""
         if self._is_closed:
             raise UsageError(
-                f"{self._dialect.name} ({self.name}, closed) must be open; connect "
-                f"again"
+                f"{self._dialect.name} ({self.name}, closed) cannot be used; connect "
+                "again"
             )
 
     def close(self) -> None:
@@ -179,8 +179,8 @@ class Client:
                 connection = self._tls(connection, until)
             elif self._token is not None and not _is_safe(connection):
                 raise UsageError(
-                    f"address ({self._address}) must be of this host for a token to go "
-                    f"without encryption; pass ca_file or fingerprint"
+                    f"address ({self._address}) must be on this host to send a token "
+                    "without encryption; pass ca_file or fingerprint"
                 )
             connection.settimeout(max(0.001, until - time.monotonic()))
             # A server that rejects the client sends an error, which open_now reads.
@@ -193,7 +193,7 @@ class Client:
 
 
 def _connect_host(folder: Path, until: float) -> socket.socket:
-    # Check for each connection, because another user may recreate a removed folder.
+    # Check before each connection: another user could recreate a removed folder.
     check_own_folder("directory", folder)
     connection = OwnedSocket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(max(0.001, until - time.monotonic()))

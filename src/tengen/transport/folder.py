@@ -1,4 +1,4 @@
-"""Folders that contain a server's socket and belong to one process at a time."""
+"""Folders with a server's socket, each locked by one process at a time."""
 
 from __future__ import annotations
 
@@ -8,21 +8,33 @@ import os
 import shutil
 import socket
 import stat
+import time
 from pathlib import Path
 
 from tengen.errors import UsageError, os_reason
 from tengen.transport.listener import Listener
 from tengen.transport.owned import OwnedSocket
 
-__all__ = ["LOCK_NAME", "SOCKET_NAME", "FolderLock", "HostFolder", "check_own_folder"]
+__all__ = [
+    "LOCK_NAME",
+    "SOCKET_NAME",
+    "FolderLock",
+    "HostFolder",
+    "check_own_folder",
+    "remove_abandoned",
+]
 
 LOCK_NAME = "lock"
-# Folders locked by this process. POSIX locks exclude only other processes, and closing
-# any descriptor of a lock file would release this process's lock.
+# Folders locked by this process, which must not be locked again: POSIX locks exclude
+# only other processes, and closing any descriptor of a lock file releases the lock.
 _claimed: set[Path] = set()
 SOCKET_NAME = "socket"
 # The maximum length of a socket's path in bytes. Linux allows 107, macOS 103.
 _MAX_SOCKET_PATH = 100
+_REMOVAL_S = 0.25
+"""Seconds after which a process that holds a folder's lock is taken for a server.
+Another process may hold the lock briefly to remove the folder of a killed server."""
+_RETRY_S = 0.01
 
 
 class HostFolder:
@@ -31,7 +43,7 @@ class HostFolder:
     Args:
         service: The name of the service, for error messages.
         directory: The folder; created if missing, accessible only to this user.
-        own: Name prefixes of the service's files, besides the socket.
+        own: Name prefixes of the service's files, except the socket.
 
     Raises:
         UsageError: A live server holds the folder, it has unrelated files, or another
@@ -72,19 +84,18 @@ class HostFolder:
 
     def remove(self) -> None:
         """Removes the folder. Idempotent."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        _remove(self.path)
         self.leave()
 
     def leave(self) -> None:
-        """Releases the folder but not its files, for the next server. Idempotent."""
+        """Unlocks the folder and leaves its files for the next server. Idempotent."""
         self._lock.leave()
 
 
 def check_own_folder(name: str, folder: Path) -> None:
     """Checks that a folder belongs to this user and is not writable by others.
 
-    Any user can create a new name in ``/dev/shm``, but only the owner of a folder there
-    can remove or replace it.
+    In ``/dev/shm`` any user can create a folder, but only its owner can replace it.
 
     Args:
         name: The option that names the folder, for error messages.
@@ -98,7 +109,7 @@ def check_own_folder(name: str, folder: Path) -> None:
     if stat.S_ISLNK(status.st_mode):
         found = "a link"
     elif not stat.S_ISDIR(status.st_mode):
-        found = "no folder"
+        found = "not a folder"
     elif status.st_uid != os.geteuid():
         found = f"of user {status.st_uid}"
     elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -106,8 +117,8 @@ def check_own_folder(name: str, folder: Path) -> None:
     else:
         return
     raise UsageError(
-        f"{name} ({folder}, {found}) must be a folder of user {os.geteuid()} that "
-        f"nobody else can write; remove it, or choose another"
+        f"{name} ({folder}, {found}) must be a folder of user {os.geteuid()} that only "
+        "this user can write; remove it, or choose another"
     )
 
 
@@ -131,33 +142,39 @@ class FolderLock:
         self._descriptor: int | None = None  # set while the lock is held
         # Resolve links, because ``_claimed`` must have one path per folder.
         self._path = Path(os.path.realpath(directory))
-        try:
-            self._path.mkdir(mode=0o700, exist_ok=True)
-            names = [path.name for path in self._path.iterdir()]
-            if not all(one.startswith((*own, LOCK_NAME)) for one in names):
+        until = time.monotonic() + _REMOVAL_S
+        while (descriptor := self._lock(service, name, directory, own)) is None:
+            if time.monotonic() >= until:
                 raise UsageError(
-                    f"{name} ({directory}) must be new, or {_a(service)}'s; choose "
-                    f"another"
+                    f"{name} ({directory}) is in use by a running {service}; "
+                    "connect to it, or choose another"
                 )
-            if self._path in _claimed:
-                raise _running(service, name, directory)
-            descriptor = os.open(self._path / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise UsageError(
-                f"{name} ({directory}) cannot be made: {os_reason(error)}; choose "
-                f"another"
-            ) from error
-        try:
-            # Not flock, because forked children of a killed server would keep the lock.
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(descriptor)
-            raise _running(service, name, directory) from None
+            time.sleep(_RETRY_S)
         _claimed.add(self._path)
         self._descriptor = descriptor
 
     def __del__(self) -> None:
         self.leave()
+
+    def _lock(
+        self, service: str, name: str, directory: Path, own: tuple[str, ...]
+    ) -> int | None:
+        """Returns the descriptor of the locked file; None if the lock is held."""
+        try:
+            self._path.mkdir(mode=0o700, exist_ok=True)
+            names = [path.name for path in self._path.iterdir()]
+            if not all(one.startswith((*own, LOCK_NAME)) for one in names):
+                raise UsageError(
+                    f"{name} ({directory}) must be new, or that of {_a(service)}; "
+                    "choose another"
+                )
+            is_free = self._path not in _claimed
+            return _locked(self._path / LOCK_NAME) if is_free else None
+        except OSError as error:
+            raise UsageError(
+                f"{name} ({directory}) cannot be made: {os_reason(error)}; choose "
+                f"another"
+            ) from error
 
     def leave(self) -> None:
         """Releases the lock. Idempotent."""
@@ -168,11 +185,48 @@ class FolderLock:
             os.close(descriptor)
 
 
-def _running(service: str, name: str, directory: Path) -> UsageError:
-    return UsageError(
-        f"{name} ({directory}) is a running {service}'s; connect to it, or choose "
-        f"another"
-    )
+def remove_abandoned(folder: Path) -> None:
+    """Removes the folder of a server whose process has ended.
+
+    Does nothing if a live process holds the folder, or if another user may change it.
+    """
+    folder = Path(os.path.realpath(folder))
+    with contextlib.suppress(OSError, UsageError):
+        check_own_folder("directory", folder)
+        if folder in _claimed or (lock := _locked(folder / LOCK_NAME)) is None:
+            return
+        try:
+            _remove(folder)
+        finally:
+            os.close(lock)
+
+
+def _remove(folder: Path) -> None:
+    # The socket first, as another server may create one while the rest is removed.
+    with contextlib.suppress(OSError):
+        (folder / SOCKET_NAME).unlink()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _locked(path: Path) -> int | None:
+    """Returns a descriptor of the locked file; None if another process holds the lock.
+
+    Also returns None if another process has removed the file meanwhile, as a lock on
+    such a file would exclude nobody.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except FileNotFoundError:
+        return None
+    try:
+        # Not flock, because forked children of a killed server would keep the lock.
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
 
 
 def _a(noun: str) -> str:

@@ -60,7 +60,7 @@ def answer_of(message: Mapping[str, Any]) -> Any:
         raise error(" ".join(str(message["error"]).split()))
     if "answer" not in message:
         raise UsageError(
-            "message (no answer) must be one; install the same tengen on both sides"
+            "message (no answer) must have an answer; install one version on both sides"
         )
     return message["answer"]
 
@@ -108,18 +108,18 @@ def read_line(
         num_bytes += len(piece)
         # Skip the zero bytes that a resumed session may send before the response.
         line += piece if line else piece.lstrip(b"\0")
-        # Stop reading, because a peer with another protocol may never end its line.
+        # Not JSON: stop, because a peer with another protocol may never end its line.
         if line and not line.startswith(b"{"):
             break
         if num_bytes > max_bytes:
             raise UsageError(
-                f"message ({num_bytes} bytes) must be at most {max_bytes}; "
-                f"send less at a time"
+                f"message ({num_bytes} bytes) must be at most {max_bytes}; send less "
+                "at once"
             )
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
-        raise UsageError("message (no JSON object) must be one; connect by tengen")
+        raise UsageError("message (no JSON object) is invalid; connect with tengen")
     return message

@@ -58,7 +58,7 @@ class NetDoor:
 
     Attributes:
         listen: ``HOST:PORT``; port 0 selects a free port.
-        token: The token required of clients; None uses the environment's, if any.
+        token: The token required of clients; None: the environment's token, if any.
         certificate_file: The PEM file of the certificate for TLS; None for no TLS.
         key_file: The PEM file of the certificate's private key.
     """
@@ -82,8 +82,8 @@ class NetDoor:
         token = dialect.token(self.token)
         if (self.certificate_file is None) != (self.key_file is None):
             raise UsageError(
-                "certificate_file and key_file (one of them) must come together; name "
-                "both, or none"
+                "certificate_file and key_file (one of them) must be set together; set "
+                "both or neither"
             )
         tls = None
         if self.certificate_file is not None and self.key_file is not None:
@@ -93,7 +93,7 @@ class NetDoor:
                 address.host, address.port, type=socket.SOCK_STREAM
             )[0]
             if (token is None or tls is None) and not is_loopback(str(where[0])):
-                lacks = ["name certificate_file and key_file"] if tls is None else []
+                lacks = ["set certificate_file and key_file"] if tls is None else []
                 if token is None:
                     lacks.insert(0, f"set {dialect.token_variable}")
                 raise UsageError(
@@ -127,6 +127,6 @@ def check_hello(
     given = str(hello.get("token", "")).encode(errors="surrogatepass")
     if token is not None and not hmac.compare_digest(given, token.encode()):
         raise UsageError(
-            f"token (not shown) must be the {dialect.name}'s; pass it by token or by "
-            f"the environment's {dialect.token_variable}"
+            f"token (not shown) must be that of the {dialect.name}; pass token, or set "
+            f"the environment variable {dialect.token_variable}"
         )

@@ -1,4 +1,4 @@
-"""Sockets that forked processes do not inherit, so they close with this process."""
+"""Sockets that forked processes do not inherit."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["OwnedSocket"]
 class OwnedSocket(socket.socket):
     """A socket that is closed in forked processes.
 
-    Otherwise a process forked by an environment would keep the port of a killed server,
-    or the session of a killed client, open until it exits.
+    A process that an environment forks would otherwise keep the port of a killed
+    server, or the session of a killed client, open until the forked process exits.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class OwnedSocket(socket.socket):
         return owned
 
     def _real_close(self) -> None:
-        # Python calls this when the socket and all files created from it are closed.
+        # Called when the socket and all files that ``makefile`` created are closed.
         _core.close_owned(super().detach())
 
     def accept(self) -> tuple[socket.socket, Any]:

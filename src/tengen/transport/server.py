@@ -21,7 +21,7 @@ __all__ = ["Places", "Server"]
 
 # The pause before the next client is accepted if descriptors or memory are exhausted.
 _PAUSE_S = 0.1
-# The share of the process's descriptors for sessions; requests and files use the rest.
+# The share of file descriptors for sessions; requests and files use the rest.
 _SESSIONS_SHARE = 7 / 8
 
 
@@ -69,7 +69,7 @@ class Server:
     def close(self) -> None:
         """Stops accepting clients. After it returns, no more sessions are opened."""
         self._is_closing.set()
-        # Wakes the accepting thread, even on systems on which the call also fails.
+        # Wakes the accepting thread, even on systems where the call raises OSError.
         with contextlib.suppress(OSError):
             self._listener.bound.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -106,7 +106,7 @@ class Server:
     def _turn_away(self, connection: socket.socket, error: ServiceFull) -> None:
         """Rejects a client without starting a thread. Does not block."""
         with connection:
-            # With TLS, the client could not read a plain line before the handshake.
+            # A TLS client could not read a plain line before the handshake.
             if self._listener.tls is None:
                 connection.setblocking(False)
                 _try_send(connection, error)
@@ -163,9 +163,9 @@ class Server:
         except MemoryError:
             _try_send(connection, _short(self._name))
         except Exception as error:
-            # Any other error is also reported, so that the client does not wait.
+            # Report unexpected errors too, so that the client does not wait.
             wrong = UsageError(
-                f"message ({kind}) is refused: {error!r}; send what it needs"
+                f"message ({kind}) is malformed: {error!r}; use one version"
             )
             _try_send(connection, wrong)
 
@@ -179,7 +179,7 @@ class Server:
             except OSError as error:
                 raise RunError(
                     f"session (of this client) cannot be opened: {os_reason(error)}; "
-                    f"close others, or raise the server's ulimit -n"
+                    "close other sessions, or raise the server's ulimit -n"
                 ) from error
         send_line(connection, {"answer": answer})
         connection.close()
@@ -193,8 +193,8 @@ class Server:
             most = self._limits.max_sessions
             if kind != RESUME and num_sessions >= most:
                 raise RunError(
-                    f"session (beside {num_sessions}) must be one of at most "
-                    f"{most}; close others, or use more servers"
+                    f"session (beside {num_sessions}) is above the server's limit, "
+                    f"{most}; close other sessions, or start another server"
                 )
             self._num_opening += 1
         try:
@@ -205,7 +205,7 @@ class Server:
                 self._opening.notify_all()
 
     def _send_away(self, connection: socket.socket, error: Exception) -> None:
-        """Sends an error, and drains the input to avoid a reset that discards it."""
+        """Sends an error; drains the input, because a reset would discard the error."""
         _try_send(connection, error)
         until = time.monotonic() + self._limits.linger_s
         with contextlib.suppress(OSError):
@@ -216,14 +216,12 @@ class Server:
 
     def _full(self, what: str, most: int) -> ServiceFull:
         return ServiceFull(
-            f"{self._name} (full) serves at most {most} {what} at once, and of one "
-            f"host three quarters of them; try again"
+            f"{self._name} (full) serves at most {most} {what} at once, three quarters "
+            "of them from one host; close some, or try again later"
         )
 
     def _closing(self) -> RunError:
-        return RunError(
-            f"{self._name} (closing) serves nobody any more; start it again"
-        )
+        return RunError(f"{self._name} (closing) accepts no more requests; restart it")
 
 
 def _check_descriptors(connection: socket.socket, service: str) -> None:
@@ -234,13 +232,13 @@ def _check_descriptors(connection: socket.socket, service: str) -> None:
         lowest = copy.fileno()
     if most != resource.RLIM_INFINITY and lowest >= most * _SESSIONS_SHARE:
         raise RunError(
-            f"session (descriptor {lowest} of {most}) must leave some of the "
-            f"{service}'s process; close other sessions, or raise its ulimit -n"
+            f"session (descriptor {lowest} of {most}) must not take the {service}'s "
+            f"last ones; close other sessions, or raise its ulimit -n"
         )
 
 
 def _unknown(kind: object) -> UsageError:
-    return UsageError(f"ask ({kind}) must be known; install the same tengen")
+    return UsageError(f"ask ({kind}) is not known; install one version on both sides")
 
 
 def _no_thread(service: str) -> ServiceFull:
@@ -252,15 +250,15 @@ def _no_thread(service: str) -> ServiceFull:
 
 def _short(service: str) -> RunError:
     return RunError(
-        f"memory (of the {service}'s process) is used up; ask for less at once, close "
-        f"other clients, or raise its ulimit -v"
+        f"memory (of the {service}'s process) is used up; request less at once, close "
+        "other clients, or raise its ulimit -v"
     )
 
 
 def _late(what: str, limit_s: float) -> RunError:
     return RunError(
-        f"{what} (not whole) must come within {limit_s:g} s; connect again, and ask at "
-        f"once"
+        f"{what} (incomplete) must arrive within {limit_s:g} s; connect again, and "
+        "send it at once"
     )
 
 

@@ -47,7 +47,7 @@ class Dialect:
         if token is not None and not _MIN_TOKEN <= len(token.encode()) <= 1024:
             raise UsageError(
                 f"token ({len(token.encode())} bytes) must have {_MIN_TOKEN} to 1024; "
-                f"make one by secrets.token_hex()"
+                "create one with secrets.token_hex()"
             )
         return token
 
@@ -65,13 +65,13 @@ class Dialect:
         service = message.get("service", self.name)
         if service != self.name:
             raise UsageError(
-                f"service ({shown(service)}) must be {self.name}, which is served "
-                f"here; correct the address"
+                f"service ({shown(service)}) must be {self.name}, the service at this "
+                "address; correct the address"
             )
         if message.get("version") != self.version:
             raise UsageError(
                 f"version ({shown(message.get('version'))}) must be {self.version}, "
-                f"the {self.name}'s; install the same tengen on both sides"
+                f"that of the {self.name}; install the same version on both sides"
             )
 
 
@@ -97,8 +97,8 @@ class Limits:
 class Service:
     """The functions that a server calls for its clients, from many threads.
 
-    The client raises a TengenError or CoreError that a function raises. Other
-    exceptions become a UsageError, because the message must have caused them.
+    A TengenError or CoreError that a function raises is raised in the client. Any other
+    exception becomes a UsageError, because a malformed message is its likely cause.
 
     Attributes:
         dialect: The service's dialect.

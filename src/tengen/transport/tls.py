@@ -47,8 +47,8 @@ def fingerprint_of(certificate_file: Path) -> str:
         )
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"certificate_file ({certificate_file}) cannot be used, {error}; name a "
-            f"PEM file"
+            f"certificate_file ({certificate_file}) cannot be used, {error}; give a "
+            "PEM file"
         ) from error
     return hashlib.sha256(certificate).hexdigest()
 
@@ -70,7 +70,7 @@ def server_tls(service: str, certificate_file: Path, key_file: Path) -> Tls:
     except (OSError, ssl.SSLError) as error:
         raise UsageError(
             f"certificate_file ({certificate_file}) and its key cannot be used: "
-            f"{os_reason(error)}; name PEM files that belong together"
+            f"{os_reason(error)}; give matching PEM files"
         ) from error
 
     def wrap(connection: socket.socket, until: float) -> socket.socket:
@@ -78,7 +78,7 @@ def server_tls(service: str, certificate_file: Path, key_file: Path) -> Tls:
         first = connection.recv(1, socket.MSG_PEEK)
         if first and first[0] != _TLS_HANDSHAKE:
             raise UsageError(
-                "connection (not encrypted) must be by TLS; pass ca_file or fingerprint"
+                "connection (not encrypted) must use TLS; pass ca_file or fingerprint"
             )
         tls = _shake_hands(context, connection, until, server_side=True)
         return _pump(tls, service)
@@ -102,7 +102,7 @@ def client_tls(
     """
     if (ca_file is None) == (fingerprint is None):
         raise UsageError(
-            "ca_file and fingerprint (both) must be one of them; leave the other out"
+            "ca_file and fingerprint (both) exclude each other; leave one out"
         )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     pinned = b""
@@ -111,8 +111,8 @@ def client_tls(
             pinned = bytes.fromhex(fingerprint.replace(":", ""))
         if len(pinned) != hashlib.sha256().digest_size:
             raise UsageError(
-                f"fingerprint ({fingerprint}) must be the SHA-256 of the certificate "
-                f"in hex; ask the {service}'s owner for it"
+                f"fingerprint ({fingerprint}) must be the certificate's SHA-256 in "
+                f"hex; ask the {service}'s owner for it"
             )
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -121,8 +121,8 @@ def client_tls(
             context.load_verify_locations(ca_file)
         except (OSError, ssl.SSLError) as error:
             raise UsageError(
-                f"ca_file ({ca_file}) cannot be used: {os_reason(error)}; name a PEM "
-                f"file"
+                f"ca_file ({ca_file}) cannot be used: {os_reason(error)}; give a PEM "
+                "file"
             ) from error
 
     def wrap(connection: socket.socket, until: float) -> socket.socket:
@@ -131,15 +131,15 @@ def client_tls(
         except ssl.SSLError as error:
             raise RunError(
                 f"{service} ({host}) is not trusted: {error.reason or error}; check "
-                f"ca_file or fingerprint, and that the {service} has a certificate"
+                f"ca_file or fingerprint, and that the {service} uses TLS"
             ) from error
         if fingerprint is not None:
             found = hashlib.sha256(tls.getpeercert(binary_form=True) or b"").digest()
             if not hmac.compare_digest(found, pinned):
                 tls.close()
                 raise RunError(
-                    f"{service} ({host}) has the fingerprint {found.hex()}; check that "
-                    f"it is yours"
+                    f"{service} ({host}) has another fingerprint, {found.hex()}; check "
+                    f"that the {service} is the right one"
                 )
         return _pump(tls, service)
 
@@ -208,7 +208,7 @@ class _OwnedTls(ssl.SSLSocket):
 
 
 class _Way:
-    """One direction of a connection, with a buffer between ``source`` and ``sink``."""
+    """One direction of a connection, with a buffer from ``source`` to ``sink``."""
 
     def __init__(self, source: socket.socket, sink: socket.socket) -> None:
         self._source = source
@@ -221,7 +221,7 @@ class _Way:
 
     @property
     def waits_for_sink(self) -> bool:
-        """Whether the buffer has bytes for ``sink``; if not, wait for ``source``."""
+        """Whether buffered bytes wait for ``sink``; if not, wait for ``source``."""
         return self._begin < self._end
 
     def move(self) -> bool:
@@ -259,8 +259,8 @@ class _Way:
 def _carry(tls: ssl.SSLSocket, plain: socket.socket) -> None:
     plain.setblocking(False)
     out, back = _Way(plain, tls), _Way(tls, plain)
-    # A deadline, set when the plain end is closed in both directions, so that a peer
-    # that neither reads the remaining bytes nor disconnects cannot keep the thread.
+    # A deadline, set when the plain end is closed in both directions. It ends the
+    # thread if the peer neither reads the remaining bytes nor disconnects.
     until: float | None = None
     with tls, plain:
         while not (out.is_over and (back.is_over or until is not None)):
@@ -277,7 +277,7 @@ def _carry(tls: ssl.SSLSocket, plain: socket.socket) -> None:
                     events[sink] |= select.POLLOUT
                 else:
                     events[source] |= select.POLLIN
-            # Sockets without wanted events are left out; they would report hang-ups.
+            # Poll only sockets with wanted events: poll always reports hang-ups.
             poll = select.poll()
             for one, wanted in events.items():
                 if wanted or (one is plain and until is None):

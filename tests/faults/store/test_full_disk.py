@@ -87,7 +87,7 @@ def test_a_process_that_gives_up_leaves_what_was_durable(tmp_path: Path) -> None
             segment.close()
 
     text = in_fork(work)
-    assert "File too large; free some space and resume" in text
+    assert "File too large; raise ulimit -f" in text
     found = recorded_games(tmp_path / "w", 0).indices
     assert found == list(range(len(found)))
     assert 1 <= len(found) < len(_RECORDS)

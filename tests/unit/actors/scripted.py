@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from tengen.actors import (
     encoded_length,
     step_tensors,
 )
-from tengen.envs import ActionSpec, Arrays, EnvSpec, Step
+from tengen.envs import ActionSpec, EnvSpec, Step
 from tengen.tensors import Signature, TensorSpec
 
 CHOICES = ActionSpec(num_choices=(3,))
@@ -33,12 +33,7 @@ class ScriptedEnv:
     10 * episode + step.
     """
 
-    def __init__(
-        self,
-        lengths: list[tuple[int, ...]],
-        actions: ActionSpec = CHOICES,
-        first: int = 0,
-    ) -> None:
+    def __init__(self, lengths, actions=CHOICES, first=0):
         self.spec = EnvSpec(
             name="scripted",
             observations={
@@ -55,10 +50,10 @@ class ScriptedEnv:
         self._places = [[first + i, 0, 0, -1] for i in range(len(lengths))]
         self._is_over = [False] * len(lengths)
 
-    def reset(self) -> Arrays:
+    def reset(self):
         return self._observation()
 
-    def step(self, actions: NDArray[Any]) -> Step:
+    def step(self, actions):
         self.actions.append(actions.copy())
         flags = np.zeros((3, self.num_envs), np.bool_)
         rewards = np.zeros(self.num_envs, np.float32)
@@ -77,9 +72,9 @@ class ScriptedEnv:
                 flags[place[1] % 2, i] = True
         return Step(self._observation(), rewards, flags[0], flags[1], flags[2])
 
-    def close(self) -> None: ...
+    def close(self): ...
 
-    def _observation(self) -> Arrays:
+    def _observation(self):
         places = np.array(self._places, np.float32)
         pixels = places.sum(axis=1).astype(np.uint8).reshape(-1, 1, 1)
         return {"observation/place": places, "observation/pixel": pixels}
@@ -90,21 +85,15 @@ class ScriptedPolicy:
 
     own: ClassVar = {"numbers": TensorSpec(dtype="float64", shape=(5,))}
 
-    def __init__(self, script: Callable[[int], Any] | None = None) -> None:
+    def __init__(self, script=None):
         self._script = script
         self.num_calls = 0
         self.slots: Slots | None = None
 
-    def num_uniforms(self, actions: ActionSpec) -> int:
+    def num_uniforms(self, actions):
         return 5
 
-    def act(
-        self,
-        outputs: Arrays,
-        actions: ActionSpec,
-        uniforms: NDArray[np.float64],
-        slots: Slots,
-    ) -> Arrays:
+    def act(self, outputs, actions, uniforms, slots):
         assert uniforms.shape == (slots.count, 5)
         assert ((uniforms >= 0) & (uniforms < 1)).all()
         self.slots = slots
@@ -119,19 +108,19 @@ class ScriptedPolicy:
         self.num_calls += 1
         return {"action": action, "numbers": uniforms}
 
-    def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
+    def act_greedily(self, outputs, actions):
         raise AssertionError
 
 
 class CountingRunner:
     """A network whose memory counts the rows of an episode that it has seen."""
 
-    def __init__(self, port: EnvironmentPort) -> None:
+    def __init__(self, port):
         self._port = port
         self.seen: list[dict[str, NDArray[Any]]] = []
         self.counts: list[NDArray[Any]] = []
 
-    def run(self, num_rows: int) -> None:
+    def run(self, num_rows):
         port = self._port
         assert all(len(array) == num_rows for array in port.inputs.values())
         self.seen.append({name: a.copy() for name, a in port.inputs.items()})
@@ -146,36 +135,36 @@ class CountingRunner:
 class Written:
     """Keeps the blocks that a port hands on."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.blocks: list[Mapping[str, NDArray[Any]]] = []
         self.states: list[Mapping[str, NDArray[Any]]] = []
         self.versions: list[int] = []
         self.pause_s = 0.0
 
-    def __call__(self, columns: Arrays, state: Arrays) -> int:
+    def __call__(self, columns, state):
         time.sleep(self.pause_s)
         self.blocks.append(columns)
         self.states.append(state)
         self.versions.append(int(columns["model_version"][0, 0]))
         return 7
 
-    def joined(self, name: str) -> NDArray[Any]:
+    def joined(self, name):
         """A column of all blocks that are not closed, ``[N, T, ...]``."""
         return np.concatenate([block[name] for block in self.blocks], axis=1)
 
 
 def make_port(
-    lengths: list[tuple[int, ...]],
+    lengths,
     *,
-    policy: ScriptedPolicy | None = None,
-    actions: ActionSpec = CHOICES,
-    num_steps: int = 4,
-    is_closed: bool = False,
-    turn_blocks: int = 2,
-    seed: int = 0,
-    slots: Slots | None = None,
-    state: Mapping[str, TensorSpec] | None = None,
-) -> tuple[EnvironmentPort, Written, ScriptedEnv]:
+    policy=None,
+    actions=CHOICES,
+    num_steps=4,
+    is_closed=False,
+    turn_blocks=2,
+    seed=0,
+    slots=None,
+    state=None,
+):
     env = ScriptedEnv(lengths, actions, slots.first if slots else 0)
     inputs = {
         **env.spec.observations,

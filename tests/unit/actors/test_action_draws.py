@@ -1,14 +1,10 @@
 """Draws of actions against the learner's distributions and exact probabilities."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
 from tengen.actors import make_action_draws
 from tengen.envs import ActionSpec
@@ -26,19 +22,14 @@ KINDS = [
 LAST = np.nextafter(1.0, 0.0)
 
 
-def outputs_of(num_rows: int, num_outputs: int, scale: float) -> NDArray[np.float32]:
+def outputs_of(num_rows, num_outputs, scale):
     rng = np.random.default_rng(5)
     return (scale * rng.normal(size=(num_rows, num_outputs))).astype(np.float32)
 
 
-def torch_log_prob(
-    num_choices: tuple[int, ...],
-    shape: tuple[int, ...],
-    outputs: NDArray[np.float32],
-    actions: NDArray[Any],
-) -> NDArray[np.float32]:
+def torch_log_prob(num_choices, shape, outputs, actions):
     distribution = make_distribution(num_choices, shape)
-    result: NDArray[np.float32] = distribution.log_prob(
+    result = distribution.log_prob(
         torch.from_numpy(outputs), torch.from_numpy(np.ascontiguousarray(actions))
     ).numpy()
     return result
@@ -47,11 +38,8 @@ def torch_log_prob(
 @pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize(("num_choices", "shape", "num_outputs"), KINDS)
 def test_log_probabilities_are_those_of_the_learner(
-    num_choices: tuple[int, ...],
-    shape: tuple[int, ...],
-    num_outputs: int,
-    scale: float,
-) -> None:
+    num_choices, shape, num_outputs, scale
+):
     draws = make_action_draws(num_choices, shape)
     outputs = outputs_of(2000, num_outputs, scale)
     uniforms = np.random.default_rng(6).random((2000, draws.num_uniforms))
@@ -65,7 +53,7 @@ def test_log_probabilities_are_those_of_the_learner(
     np.testing.assert_array_equal(again, actions)
 
 
-def test_choices_are_drawn_as_often_as_they_are_probable() -> None:
+def test_choices_are_drawn_as_often_as_they_are_probable():
     # Even steps through [0, 1): each count is exact to one.
     weights = np.array([1.0, 0.0, 3.0, 4.0, 2.0])
     with np.errstate(divide="ignore"):
@@ -80,7 +68,7 @@ def test_choices_are_drawn_as_often_as_they_are_probable() -> None:
     np.testing.assert_allclose(np.exp(log_prob), weights[actions] / 10, rtol=1e-5)
 
 
-def test_parts_are_drawn_each_by_itself() -> None:
+def test_parts_are_drawn_each_by_itself():
     # Joint frequencies of 2 by 3 choices, five standard deviations.
     first, second = np.array([0.3, 0.7]), np.array([0.2, 0.5, 0.3])
     logits = np.log(np.concatenate([first, second])).astype(np.float32)
@@ -95,7 +83,7 @@ def test_parts_are_drawn_each_by_itself() -> None:
     assert (np.abs(counts / num_draws - expected) < bound).all()
 
 
-def test_numbers_are_drawn_from_independent_gaussians() -> None:
+def test_numbers_are_drawn_from_independent_gaussians():
     outputs = np.array([1.0, -2.0, math.log(0.5), math.log(3.0)], np.float32)
     num_draws = 100_000
     draws = make_action_draws((), (2,))
@@ -115,12 +103,8 @@ def test_numbers_are_drawn_from_independent_gaussians() -> None:
 @pytest.mark.parametrize("scale", [1.0, 1e4, 1e38])
 @pytest.mark.parametrize(("num_choices", "shape", "num_outputs"), KINDS)
 def test_extreme_outputs_and_uniforms_draw_actions_with_finite_log_probabilities(
-    num_choices: tuple[int, ...],
-    shape: tuple[int, ...],
-    num_outputs: int,
-    scale: float,
-    uniform: float,
-) -> None:
+    num_choices, shape, num_outputs, scale, uniform
+):
     draws = make_action_draws(num_choices, shape)
     outputs = outputs_of(100, num_outputs, scale)
     actions, log_prob = draws.draw(outputs, np.full((100, draws.num_uniforms), uniform))
@@ -139,7 +123,7 @@ BOUNDED = ActionSpec(
 )
 
 
-def test_numbers_with_bounds_are_drawn_on_the_scale_of_their_bounds() -> None:
+def test_numbers_with_bounds_are_drawn_on_the_scale_of_their_bounds():
     assert BOUNDED.is_bounded == (True, True, False, True)
     assert BOUNDED.scale == ((500.0, 0.0, 0.0, 5.0), (500.0, 2.0, 1.0, 1.0))
     outputs = outputs_of(2000, 8, 1.0)
@@ -162,7 +146,7 @@ def test_numbers_with_bounds_are_drawn_on_the_scale_of_their_bounds() -> None:
     torch.testing.assert_close(distribution.entropy(torch.from_numpy(outputs)), entropy)
 
 
-def test_the_learner_has_the_actors_densities_where_bounds_are_far_from_0() -> None:
+def test_the_learner_has_the_actors_densities_where_bounds_are_far_from_0():
     spec = ActionSpec(shape=(1,), low=(1e9,), high=(1e9 + 100,))
     rng = np.random.default_rng(5)
     outputs = rng.standard_normal((50, 2)).astype(np.float32)
@@ -174,7 +158,7 @@ def test_the_learner_has_the_actors_densities_where_bounds_are_far_from_0() -> N
     np.testing.assert_allclose(log_prob, theirs.numpy(), rtol=1e-4, atol=1e-4)
 
 
-def test_bounds_that_no_simulator_means_are_none() -> None:
+def test_bounds_that_no_simulator_means_are_none():
     most = float(np.finfo(np.float32).max)
     spec = ActionSpec(shape=(2,), low=(-most, 0.0), high=(most, np.inf))
     assert spec.is_bounded == (False, False)
@@ -182,7 +166,7 @@ def test_bounds_that_no_simulator_means_are_none() -> None:
     assert ActionSpec(num_choices=(2,)).is_bounded == ()
 
 
-def test_first_and_last_choices_that_never_happen_are_not_drawn() -> None:
+def test_first_and_last_choices_that_never_happen_are_not_drawn():
     draws = make_action_draws((3,), ())
     outputs = np.array([[-1e4, 0.0, -1e4]] * 2, np.float32)
     actions, _ = draws.draw(outputs, np.array([[0.0], [LAST]]))
@@ -190,7 +174,7 @@ def test_first_and_last_choices_that_never_happen_are_not_drawn() -> None:
 
 
 @pytest.mark.parametrize("log_std", [-50.0, 50.0])
-def test_standard_deviations_have_the_bounds_of_the_learner(log_std: float) -> None:
+def test_standard_deviations_have_the_bounds_of_the_learner(log_std):
     draws = make_action_draws((), ())
     outputs = np.array([[0.5, log_std]], np.float32)
     actions, log_prob = draws.draw(outputs, np.array([[0.5, 0.0]]))
@@ -203,7 +187,7 @@ def test_standard_deviations_have_the_bounds_of_the_learner(log_std: float) -> N
     )
 
 
-def test_greedy_actions_are_the_likeliest() -> None:
+def test_greedy_actions_are_the_likeliest():
     outputs = np.array([[1.0, 3.0, 3.0, 0.0, -1.0, -2.0]], np.float32)
     assert make_action_draws((6,), ()).greedy(outputs).tolist() == [1]
     assert make_action_draws((6,), (1,)).greedy(outputs).tolist() == [[1]]

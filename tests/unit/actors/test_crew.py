@@ -5,20 +5,18 @@ from __future__ import annotations
 import dataclasses
 import sys
 import threading
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from tengen import _core, games
-from tengen.actors import GenerationReport, SelfplayConfig, play_generation
+from tengen.actors import SelfplayConfig, play_generation
 from tengen.actors.crew import crew_on_devices
 from tengen.errors import UsageError
 from tengen.experience import ExperienceWriter
-from tengen.inference import Backend, LaneBackend, RowLayout
+from tengen.inference import LaneBackend, RowLayout
 from tengen.inference.device import unpack_rows
 from tengen.search import SearchConfig
 from tengen.tensors import TensorSpec
@@ -31,7 +29,7 @@ SCORED = dataclasses.replace(
 )
 
 
-def answer(planes: Any, policy: Any, value: Any, score: Any = None) -> None:
+def answer(planes, policy, value, score=None):
     """A made-up network: each row's answers depend on its planes alone, bit for bit."""
     flat = planes.reshape(len(planes), -1).astype(np.float64)
     places = np.arange(flat.shape[1])
@@ -50,9 +48,9 @@ class ThreadBackend:
 
     signature = SCORED
 
-    def bind(self, inputs: Any, outputs: Any, state: Any = None) -> Any:
+    def bind(self, inputs, outputs, state=None):
         class Runner:
-            def run(self, num_rows: int) -> None:
+            def run(self, num_rows):
                 arrays = {**inputs, **outputs}
                 answer(**{name: array[:num_rows] for name, array in arrays.items()})
 
@@ -60,7 +58,7 @@ class ThreadBackend:
 
 
 class FakeLane:
-    def __init__(self, owner: FakeDevices, layout: RowLayout, device: int) -> None:
+    def __init__(self, owner, layout, device):
         self.rows = np.zeros((owner.max_rows, layout.num_bytes), np.uint8)
         self.outputs = {
             "policy": np.zeros((owner.max_rows, owner.num_actions), np.float32),
@@ -71,7 +69,7 @@ class FakeLane:
         self._owner = owner
         self._layout = layout
 
-    def run(self, num_rows: int) -> None:
+    def run(self, num_rows):
         self._owner.on_batch(num_rows)
         planes = unpack_rows(torch.from_numpy(self.rows[:num_rows]), self._layout)
         answers = {name: array[:num_rows] for name, array in self.outputs.items()}
@@ -82,12 +80,8 @@ class FakeDevices(ThreadBackend):
     """A ``LaneBackend`` of the made-up network."""
 
     def __init__(
-        self,
-        num_actions: int,
-        num_devices: int = 1,
-        max_rows: int = 8,
-        on_batch: Callable[[int], None] = lambda num_rows: None,
-    ) -> None:
+        self, num_actions, num_devices=1, max_rows=8, on_batch=lambda num_rows: None
+    ):
         self.num_actions = num_actions
         self.num_devices = num_devices
         self.max_rows = max_rows
@@ -95,10 +89,10 @@ class FakeDevices(ThreadBackend):
         self.on_batch = on_batch
         self.layouts: list[RowLayout] = []
 
-    def rate(self, num_rows: int, seconds: float) -> float:
+    def rate(self, num_rows, seconds):
         return 1.0
 
-    def open_lanes(self, layout: RowLayout, num_rows: int) -> Sequence[FakeLane]:
+    def open_lanes(self, layout, num_rows):
         self.layouts.append(layout)
         return [
             FakeLane(self, layout, device)
@@ -107,17 +101,10 @@ class FakeDevices(ThreadBackend):
         ]
 
 
-def play(
-    folder: Path,
-    game: str,
-    backend: Any,
-    num_threads: int,
-    on_progress: Callable[[int, int], None] | None = None,
-    **config: Any,
-) -> tuple[GenerationReport, bytes]:
+def play(folder, game, backend, num_threads, on_progress=None, **config):
     """Returns the report, and the bytes of the sealed games."""
     queue = _core.GameQueue(seed=5, generation=1, model=0, num_games=NUM_GAMES)
-    settings: dict[str, Any] = {
+    settings = {
         "games_per_generation": NUM_GAMES,
         "full_simulations": 12,
         "max_opening_plies": 3,
@@ -139,14 +126,13 @@ def play(
         finally:
             segment.close()
         path = writer.seal(1)
-    assert path is not None
     return report, path.read_bytes()
 
 
-def test_the_fakes_are_what_they_stand_for() -> None:
+def test_the_fakes_are_what_they_stand_for():
     assert isinstance(FakeDevices(7), LaneBackend)
     assert not isinstance(ThreadBackend(), LaneBackend)
-    backend: Backend = FakeDevices(7)  # type: ignore[assignment]
+    backend = FakeDevices(7)
     assert backend.name == "torch"
 
 
@@ -154,9 +140,7 @@ def test_the_fakes_are_what_they_stand_for() -> None:
     ("num_threads", "num_devices", "max_rows"),
     [(1, 1, 8), (2, 1, 3), (3, 2, 4), (2, 1, 1000)],
 )
-def test_the_games_are_those_of_threads(
-    tmp_path: Path, num_threads: int, num_devices: int, max_rows: int
-) -> None:
+def test_the_games_are_those_of_threads(tmp_path, num_threads, num_devices, max_rows):
     alone, wanted = play(tmp_path / "a", "connect4", ThreadBackend(), 1)
     backend = FakeDevices(7, num_devices, max_rows)
     report, found = play(tmp_path / "b", "connect4", backend, num_threads)
@@ -167,7 +151,7 @@ def test_the_games_are_those_of_threads(
     assert backend.layouts == [RowLayout((4, 6, 7))]
 
 
-def test_games_in_which_the_score_counts_are_those_of_threads(tmp_path: Path) -> None:
+def test_games_in_which_the_score_counts_are_those_of_threads(tmp_path):
     counts = SearchConfig(policy="gumbel", score_weight=0.4)
     _, usual = play(tmp_path / "a", "go/4", ThreadBackend(), 1)
     _, wanted = play(tmp_path / "b", "go/4", ThreadBackend(), 1, search=counts)
@@ -178,20 +162,18 @@ def test_games_in_which_the_score_counts_are_those_of_threads(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("backend", [ThreadBackend(), FakeDevices(17)])
-def test_scores_that_count_need_a_backend_that_has_them(
-    tmp_path: Path, backend: Any
-) -> None:
+def test_scores_that_count_need_a_backend_that_has_them(tmp_path, backend):
     backend.signature = PLAIN
     counts = SearchConfig(score_weight=0.4)
     with refused(UsageError, "search.score_weight (0.4)"):
         play(tmp_path, "go/4", backend, 1, search=counts)
 
 
-def test_the_report_tells_of_the_devices_batches(tmp_path: Path) -> None:
-    sizes: list[int] = []
+def test_the_report_tells_of_the_devices_batches(tmp_path):
+    sizes = []
     lock = threading.Lock()
 
-    def on_batch(num_rows: int) -> None:
+    def on_batch(num_rows):
         with lock:
             sizes.append(num_rows)
 
@@ -206,7 +188,7 @@ def test_the_report_tells_of_the_devices_batches(tmp_path: Path) -> None:
     assert 0.0 < report.inference_s / report.threads_s <= 1.0
 
 
-def test_shares_of_threads_add_up(tmp_path: Path) -> None:
+def test_shares_of_threads_add_up(tmp_path):
     report, _ = play(tmp_path, "connect4", ThreadBackend(), 2)
     assert report.wait_s == 0.0
     assert report.batch_capacity == 4
@@ -214,10 +196,10 @@ def test_shares_of_threads_add_up(tmp_path: Path) -> None:
     assert report.inference_s + report.tree_s <= report.threads_s * 1.01
 
 
-def test_a_device_that_fails_ends_the_generation(tmp_path: Path) -> None:
+def test_a_device_that_fails_ends_the_generation(tmp_path):
     left = [5]
 
-    def on_batch(num_rows: int) -> None:
+    def on_batch(num_rows):
         left[0] -= 1
         if left[0] == 0:
             raise RuntimeError("the device is gone")
@@ -229,9 +211,7 @@ def test_a_device_that_fails_ends_the_generation(tmp_path: Path) -> None:
     assert set(threading.enumerate()) <= before
 
 
-def test_a_game_in_python_has_dense_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_game_in_python_has_dense_rows(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "games"))
     sys.modules.pop("own_games", None)
     task = "own_games:TicTacToe"
@@ -251,15 +231,13 @@ def test_a_game_in_python_has_dense_rows(
         (1, 10, 1, 10),  # no more than are left of the generation
     ],
 )
-def test_games_at_once(
-    tmp_path: Path, num_slots: int, num_left: int, num_devices: int, at_once: int
-) -> None:
+def test_games_at_once(tmp_path, num_slots, num_left, num_devices, at_once):
     config = SelfplayConfig(num_slots=num_slots, games_per_generation=1500)
     finished = list(range(1500 - num_left))
     queue = _core.GameQueue(
         seed=0, generation=1, model=0, num_games=1500, finished=finished
     )
-    backend: Any = FakeDevices(7, num_devices)
+    backend = FakeDevices(7, num_devices)
     with ExperienceWriter(tmp_path, 1) as writer:
         segment = writer.open_games(1, "connect4")
         crew = crew_on_devices(config, "connect4", backend, queue, segment.sink, 2)
@@ -271,14 +249,14 @@ def test_games_at_once(
     assert len(slots) == 2 * 3
 
 
-def test_stopping_the_queue_ends_it(tmp_path: Path) -> None:
+def test_stopping_the_queue_ends_it(tmp_path):
     queue = _core.GameQueue(seed=5, generation=1, model=0, num_games=1_000_000)
     with ExperienceWriter(tmp_path, 1) as writer:
         segment = writer.open_games(1, "connect4")
         report = play_generation(
             games.make("connect4"),
             SelfplayConfig(games_per_generation=1_000_000, num_slots=4),
-            FakeDevices(7),  # type: ignore[arg-type]
+            FakeDevices(7),
             queue,
             segment.sink,
             num_threads=2,
@@ -289,8 +267,8 @@ def test_stopping_the_queue_ends_it(tmp_path: Path) -> None:
     assert 3 < report.num_games < 1_000_000
 
 
-def test_games_by_minigo_are_those_of_threads(tmp_path: Path) -> None:
-    how: dict[str, Any] = {
+def test_games_by_minigo_are_those_of_threads(tmp_path):
+    how = {
         "search": SearchConfig(policy="minigo", minigo_virtual_losses=3),
         "full_probability": 0.5,
         "cheap_simulations": 4,

@@ -1,13 +1,10 @@
 """What an actor of environments hands on: rows in order of time, and their states."""
 
-from __future__ import annotations
-
 import threading
-from typing import Any
 
 import numpy as np
 import pytest
-from scripted import CountingRunner, ScriptedPolicy, Written, make_port
+from scripted import CountingRunner, ScriptedPolicy, make_port
 
 from tengen.actors import EnvironmentActorConfig, EnvironmentStats, Slots
 from tengen.envs import ActionSpec
@@ -22,14 +19,14 @@ MEMORY = {
 }
 
 
-def turn(port: Any, version: int = 0) -> CountingRunner:
+def turn(port, version=0):
     runner = CountingRunner(port)
     port.begin(version)
     drive(port, runner)
     return runner
 
 
-def test_blocks_of_a_scripted_policy() -> None:
+def test_blocks_of_a_scripted_policy():
     policy = ScriptedPolicy(lambda step: step % 3)
     port, written, _ = make_port([(3, 2)], policy=policy, is_closed=True)
     turn(port)
@@ -70,7 +67,7 @@ def test_blocks_of_a_scripted_policy() -> None:
     assert dtypes["is_reset"] == dtypes["terminated"] == dtypes["truncated"] == "uint8"
 
 
-def test_the_network_is_told_the_last_step_of_the_same_episode() -> None:
+def test_the_network_is_told_the_last_step_of_the_same_episode():
     policy = ScriptedPolicy(lambda step: step % 3)
     port, written, _ = make_port([(3, 2)], policy=policy, turn_blocks=2)
     runner = turn(port)
@@ -88,7 +85,7 @@ def test_the_network_is_told_the_last_step_of_the_same_episode() -> None:
         assert np.array_equal(seen, written.joined(name)[0]), name
 
 
-def test_no_transition_bridges_two_episodes() -> None:
+def test_no_transition_bridges_two_episodes():
     lengths = [(1, 5, 2), (4,), (2, 1)]
     port, written, _ = make_port(lengths, num_steps=7, turn_blocks=12)
     turn(port)
@@ -113,7 +110,7 @@ def test_no_transition_bridges_two_episodes() -> None:
     assert num_ends == port.stats.num_episodes > 10
 
 
-def test_a_closed_block_ends_with_what_the_next_begins_with() -> None:
+def test_a_closed_block_ends_with_what_the_next_begins_with():
     port, written, _ = make_port([(3, 2), (4,)], is_closed=True, turn_blocks=3)
     turn(port)
     turn(port, 1)
@@ -123,7 +120,7 @@ def test_a_closed_block_ends_with_what_the_next_begins_with() -> None:
             assert np.array_equal(before[name][:, -1], after[name][:, 0]), name
 
 
-def test_memory_is_zero_exactly_where_an_episode_begins() -> None:
+def test_memory_is_zero_exactly_where_an_episode_begins():
     port, written, _ = make_port([(3, 2), (6,)], state=MEMORY, turn_blocks=4)
     runner = turn(port)
     counts = np.stack(runner.counts, axis=1)
@@ -138,7 +135,7 @@ def test_memory_is_zero_exactly_where_an_episode_begins() -> None:
     assert counts[0][:8].tolist() == [1, 2, 3, 4, 1, 2, 3, 1]
 
 
-def test_the_state_of_a_block_is_that_before_its_first_step() -> None:
+def test_the_state_of_a_block_is_that_before_its_first_step():
     port, written, _ = make_port([(3, 2), (6,)], state=MEMORY, turn_blocks=3)
     runner = turn(port)
     for number, state in enumerate(written.states):
@@ -157,14 +154,14 @@ def test_the_state_of_a_block_is_that_before_its_first_step() -> None:
     ]
 
 
-def draws(seed: int = 3, version: int = 1, **options: Any) -> Any:
+def draws(seed=3, version=1, **options):
     lengths = options.pop("lengths", [(3, 2), (4,)])
     port, written, _ = make_port(lengths, seed=seed, turn_blocks=8, **options)
     turn(port, version)
     return written
 
 
-def test_the_same_seed_gives_the_same_bytes() -> None:
+def test_the_same_seed_gives_the_same_bytes():
     once, twice = draws(), draws()
     for one, other in zip(once.blocks, twice.blocks, strict=True):
         assert one.keys() == other.keys()
@@ -175,12 +172,12 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
         assert not np.isin(others.joined("numbers"), numbers).any()
 
 
-def test_seeds_of_64_bits_are_told_apart() -> None:
+def test_seeds_of_64_bits_are_told_apart():
     numbers = [draws(seed=seed).joined("numbers") for seed in (2**64 - 1, 2**64 - 2)]
     assert not np.isin(*numbers).any()
 
 
-def test_a_copy_draws_the_same_whatever_the_others_do_and_whoever_steps_them() -> None:
+def test_a_copy_draws_the_same_whatever_the_others_do_and_whoever_steps_them():
     together = draws(lengths=[(3, 2), (4,), (1,)]).joined("numbers")
     other_lengths = draws(lengths=[(9,), (4,), (2, 5)]).joined("numbers")
     assert np.array_equal(other_lengths, together)
@@ -190,7 +187,7 @@ def test_a_copy_draws_the_same_whatever_the_others_do_and_whoever_steps_them() -
     assert np.array_equal(rest, together[1:])
 
 
-def test_a_policy_is_told_which_copies_it_acts_for() -> None:
+def test_a_policy_is_told_which_copies_it_acts_for():
     policy = ScriptedPolicy()
     port, _, _ = make_port([(3,), (4,)], policy=policy)
     turn(port)
@@ -200,7 +197,7 @@ def test_a_policy_is_told_which_copies_it_acts_for() -> None:
     assert policy.slots == Slots(4, 2, 8)
 
 
-def test_actions_are_stored_as_drawn_and_done_within_their_bounds() -> None:
+def test_actions_are_stored_as_drawn_and_done_within_their_bounds():
     bounds = ActionSpec(shape=(2,), low=(-1.0, -np.inf), high=(1.0, 4.0))
     policy = ScriptedPolicy(lambda step: [1.5, 5.0] if step == 0 else [-2.0, -9.0])
     port, written, env = make_port(
@@ -214,7 +211,7 @@ def test_actions_are_stored_as_drawn_and_done_within_their_bounds() -> None:
     assert written.joined("last_action")[0].tolist() == [[0, 0], [1, 4], [-1, -9]]
 
 
-def test_a_stop_in_a_turn_loses_nothing() -> None:
+def test_a_stop_in_a_turn_loses_nothing():
     expected = draws(state=MEMORY)
 
     port, written, _ = make_port([(3, 2), (4,)], seed=3, turn_blocks=8, state=MEMORY)
@@ -222,7 +219,7 @@ def test_a_stop_in_a_turn_loses_nothing() -> None:
     stop = threading.Event()
 
     class StoppingRunner(CountingRunner):
-        def run(self, num_rows: int) -> None:
+        def run(self, num_rows):
             super().run(num_rows)
             if len(self.seen) == 6:
                 stop.set()
@@ -243,7 +240,7 @@ def test_a_stop_in_a_turn_loses_nothing() -> None:
             assert np.array_equal(array, written.states[number][name]), name
 
 
-def test_a_step_has_the_version_of_the_model_that_chose_it() -> None:
+def test_a_step_has_the_version_of_the_model_that_chose_it():
     port, written, _ = make_port([(9,)], turn_blocks=1)
     port.begin(4)
     port.next()
@@ -253,7 +250,7 @@ def test_a_step_has_the_version_of_the_model_that_chose_it() -> None:
     assert written.joined("model_version").tolist() == [[4, 5, 5, 5, 6, 6, 6, 6]]
 
 
-def test_blocks_are_not_written_again() -> None:
+def test_blocks_are_not_written_again():
     port, written, _ = make_port([(3, 2)], state=MEMORY)
     turn(port)
     before = [{n: c.copy() for n, c in block.items()} for block in written.blocks]
@@ -266,7 +263,7 @@ def test_blocks_are_not_written_again() -> None:
             assert np.array_equal(column, written.states[number][name])
 
 
-def test_a_port_without_a_turn_asks_for_nothing() -> None:
+def test_a_port_without_a_turn_asks_for_nothing():
     port, written, _ = make_port([(3,)])
     assert port.next() == 0
     port.begin(0)
@@ -274,7 +271,7 @@ def test_a_port_without_a_turn_asks_for_nothing() -> None:
     assert written.blocks == []
 
 
-def test_stats() -> None:
+def test_stats():
     port, _, _ = make_port([(3, 2)])
     turn(port)
     assert port.stats.num_frames == 6  # eight steps, two of them resets
@@ -288,7 +285,7 @@ def test_stats() -> None:
 
 
 @pytest.mark.parametrize(("num_copies", "least"), [(1, 10), (16, 32), (200, 100)])
-def test_a_mean_is_of_two_episodes_a_copy_at_least(num_copies: int, least: int) -> None:
+def test_a_mean_is_of_two_episodes_a_copy_at_least(num_copies, least):
     stats = EnvironmentStats(num_copies=num_copies)
     for episode in range(least):
         assert stats.mean_return is None
@@ -298,7 +295,7 @@ def test_a_mean_is_of_two_episodes_a_copy_at_least(num_copies: int, least: int) 
     assert stats.mean_length == least - 1
 
 
-def test_waiting_for_room_is_told() -> None:
+def test_waiting_for_room_is_told():
     port, written, _ = make_port([(3, 2)])
     written.pause_s = 0.05
     port.begin(0)
@@ -307,7 +304,7 @@ def test_waiting_for_room_is_told() -> None:
     assert 0.1 <= port.stats.write_s <= stats.port_s
 
 
-def test_mean_return_is_of_the_last_hundred_episodes() -> None:
+def test_mean_return_is_of_the_last_hundred_episodes():
     port, _, _ = make_port([(1,)], num_steps=300, turn_blocks=1)
     turn(port)
     # One step an episode, then a reset: episode e returns 10 e + 1.
@@ -317,7 +314,7 @@ def test_mean_return_is_of_the_last_hundred_episodes() -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [("policy", np.nan), ("value", -np.inf)])
-def test_answers_that_are_not_finite_are_refused(name: str, value: float) -> None:
+def test_answers_that_are_not_finite_are_refused(name, value):
     port, written, env = make_port([(3,), (4,)], num_steps=1)
     port.begin(3)
     assert port.next() == 2
@@ -327,9 +324,8 @@ def test_answers_that_are_not_finite_are_refused(name: str, value: float) -> Non
     assert (written.blocks, env.actions) == ([], [])
 
 
-def test_written_blocks_have_a_piece_of_memory_for_each_copy() -> None:
+def test_written_blocks_have_a_piece_of_memory_for_each_copy():
     port, written, _ = make_port([(3,), (4,)])
-    assert isinstance(written, Written)
     turn(port)
     assert all(column[1].flags.c_contiguous for column in written.blocks[0].values())
 
@@ -338,8 +334,6 @@ def test_written_blocks_have_a_piece_of_memory_for_each_copy() -> None:
     ("num_envs", "num_groups", "sizes"),
     [(16, 2, [8, 8]), (7, 2, [4, 3]), (1, 2, [1]), (5, 1, [5]), (8, 3, [3, 3, 2])],
 )
-def test_groups_share_the_copies(
-    num_envs: int, num_groups: int, sizes: list[int]
-) -> None:
+def test_groups_share_the_copies(num_envs, num_groups, sizes):
     config = EnvironmentActorConfig(num_envs=num_envs, num_groups=num_groups)
     assert config.group_sizes() == sizes

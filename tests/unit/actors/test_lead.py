@@ -1,9 +1,6 @@
 """Leads that self-play records, against slow searches of games with other komi."""
 
-from __future__ import annotations
-
 import random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +14,7 @@ SEED, GENERATION, SHARE = 5, 1, 0.4
 LEAD = 16  # the purpose, in core/base/rng.h
 
 
-def evaluate_planes(planes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def evaluate_planes(planes):
     """Logits ``[B, A]`` and values ``[B]`` that turn with the board, exactly."""
     own, opponent = planes[:, 1], planes[:, 2]
     padded = np.pad(own + 2 * opponent, ((0, 0), (1, 1), (1, 1)))
@@ -33,12 +30,12 @@ def evaluate_planes(planes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return logits, value.astype(np.float32)
 
 
-def evaluate(state: Any) -> tuple[list[float], float]:
+def evaluate(state):
     logits, value = evaluate_planes(state.observation()[None])
     return logits[0].tolist(), float(value[0])
 
 
-def play(name: str, config: SelfplayConfig) -> list[_core.GameRecord]:
+def play(name, config):
     queue = _core.GameQueue(seed=SEED, generation=GENERATION, model=0, num_games=3)
     frames = _core.GameFrames()
     port = _core.make_selfplay_worker(name, config.to_native(), queue, frames)
@@ -51,7 +48,7 @@ def play(name: str, config: SelfplayConfig) -> list[_core.GameRecord]:
 
 @pytest.mark.parametrize("policy", ["puct", "gumbel"])
 @pytest.mark.parametrize("name", ["go/4", "go/5/komi=-1.5"])
-def test_leads_are_those_of_slow_searches(name: str, policy: Any) -> None:
+def test_leads_are_those_of_slow_searches(name, policy):
     search = SearchConfig(policy=policy)
     config = SelfplayConfig(
         search=search,
@@ -81,12 +78,12 @@ def test_leads_are_those_of_slow_searches(name: str, policy: Any) -> None:
     assert len({abs(lead) % 0.5 for lead in leads}) > 2
 
 
-def test_the_slow_reference_finds_where_a_value_is_nothing() -> None:
+def test_the_slow_reference_finds_where_a_value_is_nothing():
     rng = random.Random(1)
     for _ in range(200):
         place = rng.uniform(-40, 40)
 
-        def value(given: int, place: float = place) -> float:
+        def value(given, place=place):
             return min(1.0, max(-1.0, (place - given) / 8))
 
         assert abs(even_place(value, value(0), -50, 60) - place) < 1e-9

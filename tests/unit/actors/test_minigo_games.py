@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tengen import _core
@@ -12,7 +10,7 @@ from tengen.search import SearchConfig
 from tests.oracle.slow_minigo_games import GENERATION, SEED, SlowGame, evaluate_planes
 
 
-def play(name: str, config: SelfplayConfig, num_games: int) -> list[Any]:
+def play(name, config, num_games):
     queue = _core.GameQueue(
         seed=SEED, generation=GENERATION, model=0, num_games=num_games
     )
@@ -26,13 +24,13 @@ def play(name: str, config: SelfplayConfig, num_games: int) -> list[Any]:
     return [_core.decode_game(frame) for frame in frames.take()]
 
 
-def make_config(search: dict[str, Any], **fields: Any) -> SelfplayConfig:
+def make_config(search, **fields):
     """A config whose numbers are exact in float32.
 
     The noise is never too small to tell moves of one prior apart, in float32 or not.
     """
     search = {"minigo_value_penalty": 0.25, "minigo_noise_alpha": 1.0} | search
-    defaults: dict[str, Any] = {
+    defaults = {
         "full_simulations": 24,
         "cheap_simulations": 6,
         "full_probability": 0.375,
@@ -89,7 +87,7 @@ CASES: dict[str, tuple[str, SelfplayConfig]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_games_are_those_of_the_reference(case: str) -> None:
+def test_games_are_those_of_the_reference(case):
     name, config = CASES[case]
     records = play(name, config, 3)
     assert len(records) == 3

@@ -1,12 +1,8 @@
 """An actor whose inference server is lost: what it writes when another one answers."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
-from scripted import CountingRunner, ScriptedPolicy, Written, make_port
+from scripted import CountingRunner, ScriptedPolicy, make_port
 
 from tengen.inference import drive
 from tengen.tensors import TensorSpec
@@ -24,12 +20,12 @@ class MovingRunner(CountingRunner):
         at: The numbers of these answers, from 0.
     """
 
-    def __init__(self, port: Any, at: set[int]) -> None:
+    def __init__(self, port, at):
         super().__init__(port)
         self._arrays = port._rows.arrays
         self._at = at
 
-    def run(self, num_rows: int) -> None:
+    def run(self, num_rows):
         if len(self.seen) in self._at:
             self._arrays.num_moves += 1
             for array in self._arrays.state.values():
@@ -37,7 +33,7 @@ class MovingRunner(CountingRunner):
         super().run(num_rows)
 
 
-def play(at: set[int], num_steps: int, is_closed: bool) -> tuple[MovingRunner, Written]:
+def play(at, num_steps, is_closed):
     port, written, _ = make_port(
         LENGTHS,
         policy=ScriptedPolicy(lambda step: step % 3),
@@ -52,7 +48,7 @@ def play(at: set[int], num_steps: int, is_closed: bool) -> tuple[MovingRunner, W
     return runner, written
 
 
-def steps_of(written: Written, is_closed: bool, name: str) -> Any:
+def steps_of(written, is_closed, name):
     last = -1 if is_closed else None
     return np.concatenate([block[name][:, :last] for block in written.blocks], axis=1)
 
@@ -60,9 +56,7 @@ def steps_of(written: Written, is_closed: bool, name: str) -> Any:
 @pytest.mark.parametrize("is_closed", [False, True])
 @pytest.mark.parametrize("num_steps", [1, 2, 4])
 @pytest.mark.parametrize("at", [{0}, {1}, {2}, {3}, {4}, {5}, {6, 7}, {3, 8}])
-def test_a_learner_computes_the_memory_that_acted(
-    at: set[int], num_steps: int, is_closed: bool
-) -> None:
+def test_a_learner_computes_the_memory_that_acted(at, num_steps, is_closed):
     runner, written = play(at, num_steps, is_closed)
     acted = np.stack(runner.counts, axis=1)
     for copy in range(2):
@@ -84,9 +78,7 @@ def test_a_learner_computes_the_memory_that_acted(
 @pytest.mark.parametrize("is_closed", [False, True])
 @pytest.mark.parametrize("num_steps", [1, 4])
 @pytest.mark.parametrize("at", [{2}, {3}, {4}, {6, 7}])
-def test_no_step_is_lost_or_doubled(
-    at: set[int], num_steps: int, is_closed: bool
-) -> None:
+def test_no_step_is_lost_or_doubled(at, num_steps, is_closed):
     (_, moved), (_, stayed) = (
         play(where, num_steps, is_closed) for where in (at, set())
     )
@@ -104,7 +96,7 @@ def test_no_step_is_lost_or_doubled(
             assert np.array_equal(got[:num], told[:num]), name
 
 
-def test_nothing_is_learned_across_and_the_observation_comes_again() -> None:
+def test_nothing_is_learned_across_and_the_observation_comes_again():
     _, written = play({6}, 4, False)
     columns = {name: steps_of(written, False, name)[1] for name in written.blocks[0]}
     (place,) = np.flatnonzero(columns["is_reset"] & columns["truncated"])
@@ -115,7 +107,7 @@ def test_nothing_is_learned_across_and_the_observation_comes_again() -> None:
     assert columns["terminated"][place] == 0
 
 
-def test_a_move_is_no_frame_and_ends_no_episode() -> None:
+def test_a_move_is_no_frame_and_ends_no_episode():
     port, _, _ = make_port([(50,), (50,)], turn_blocks=3)
     port.begin(0)
     drive(port, MovingRunner(port, {2, 5}))

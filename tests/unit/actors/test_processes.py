@@ -1,7 +1,5 @@
 """Self-play in processes: the same games, whoever dies."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os
@@ -9,10 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from multiprocessing import Pipe
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -94,7 +90,7 @@ class Obeying(TicTacToe):
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(tmp_path_factory):
     """The files of a small random model for tic-tac-toe that a backend reads."""
     path = tmp_path_factory.mktemp("model")
     features = BoardSpec(
@@ -112,14 +108,14 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def left_behind(folder: Path) -> list[int]:
+def left_behind(folder):
     """Returns the processes that games have left behind."""
     file = folder / "children"
     return [int(line) for line in file.read_text().split()] if file.exists() else []
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path, monkeypatch):
     """A folder with the game, where these processes and this one look for it."""
     (tmp_path / "obeying.py").write_text(OBEYING)
     monkeypatch.syspath_prepend(str(OWN_GAMES))
@@ -131,7 +127,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def processes() -> Any:
+def processes():
     made = SelfplayProcesses(2)
     yield made
     children = [child.process for child in made._children]
@@ -139,7 +135,7 @@ def processes() -> Any:
     assert all(child.poll() is not None for child in children)
 
 
-def generation(model: Path, finished: list[int] | None = None) -> GamesOfGeneration:
+def generation(model, finished=None):
     return GamesOfGeneration(
         task="obeying:Obeying",
         config=CONFIG,
@@ -152,13 +148,11 @@ def generation(model: Path, finished: list[int] | None = None) -> GamesOfGenerat
     )
 
 
-def in_order(frames: list[bytes]) -> list[bytes]:
+def in_order(frames):
     return sorted(frames, key=lambda frame: _core.decode_game(frame).game_index)
 
 
-def expected(
-    model: Path, config: SelfplayConfig = CONFIG, may_resign: bool = False
-) -> list[bytes]:
+def expected(model, config=CONFIG, may_resign=False):
     """Returns the games as a thread of this process plays them."""
     queue = _core.GameQueue(
         seed=7, generation=3, model=1, num_games=NUM_GAMES, may_resign=may_resign
@@ -170,7 +164,7 @@ def expected(
     return in_order(sink.take())
 
 
-def counted(model: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[bytes], int]:
+def counted(model, monkeypatch):
     """Returns the games, and how many moves were applied to play and search them."""
     num_applied = 0
     import own_games
@@ -178,7 +172,7 @@ def counted(model: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[bytes], 
     game = own_games.TicTacToe
     apply = game.apply
 
-    def count(self: Any, state: Any, action: int) -> Any:
+    def count(self, state, action):
         nonlocal num_applied
         num_applied += 1
         return apply(self, state, action)
@@ -187,21 +181,15 @@ def counted(model: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[bytes], 
     return expected(model), num_applied
 
 
-def play(
-    processes: SelfplayProcesses,
-    what: GamesOfGeneration,
-    watch: Callable[[int, int], None] = lambda *_: None,
-) -> tuple[list[bytes], Any]:
-    frames: list[bytes] = []
+def play(processes, what, watch=lambda *_: None):
+    frames = []
     report = processes.play(what, frames.append, watch)
     assert report.num_games == len(frames)
     return in_order(frames), report
 
 
 @pytest.mark.parametrize("num_processes", [1, 3])
-def test_any_number_plays_the_same_games(
-    num_processes: int, model: Path, folder: Path
-) -> None:
+def test_any_number_plays_the_same_games(num_processes, model, folder):
     processes = SelfplayProcesses(num_processes)
     try:
         frames, report = play(processes, generation(model))
@@ -219,9 +207,7 @@ def test_any_number_plays_the_same_games(
         processes.close()
 
 
-def test_they_resign_where_they_may(
-    processes: SelfplayProcesses, model: Path, folder: Path
-) -> None:
+def test_they_resign_where_they_may(processes, model, folder):
     config = dataclasses.replace(CONFIG, resign_above=0.0)
     what = dataclasses.replace(generation(model), config=config)
     played, _ = play(processes, what)
@@ -232,8 +218,8 @@ def test_they_resign_where_they_may(
 
 
 def test_a_process_that_is_killed_is_replaced_beside_what_its_game_forked(
-    processes: SelfplayProcesses, model: Path, folder: Path
-) -> None:
+    processes, model, folder
+):
     (folder / "die once").touch()
     frames, _ = play(processes, generation(model))
     assert not (folder / "die once").exists()
@@ -241,18 +227,14 @@ def test_a_process_that_is_killed_is_replaced_beside_what_its_game_forked(
     assert len(left_behind(folder)) == 2
 
 
-def test_one_that_dies_again_and_again_ends_the_turn(
-    processes: SelfplayProcesses, model: Path, folder: Path
-) -> None:
+def test_one_that_dies_again_and_again_ends_the_turn(processes, model, folder):
     processes.first_backoff_s = 0.0
     (folder / "die").touch()
     with refused(RunError, "obeying:Obeying", "5", "signal 9"):
         play(processes, generation(model))
 
 
-def test_a_game_that_breaks_is_named_as_in_a_thread(
-    processes: SelfplayProcesses, model: Path, folder: Path
-) -> None:
+def test_a_game_that_breaks_is_named_as_in_a_thread(processes, model, folder):
     play(processes, generation(model))
     (folder / "break").touch()
     with refused(UsageError, "Obeying.observation") as caught:
@@ -260,12 +242,7 @@ def test_a_game_that_breaks_is_named_as_in_a_thread(
     assert "\n" not in str(caught.value)
 
 
-def test_a_stop_keeps_what_is_finished(
-    processes: SelfplayProcesses,
-    model: Path,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_stop_keeps_what_is_finished(processes, model, folder, monkeypatch):
     hold = folder / "hold"
     all_games, num_applied = counted(model, monkeypatch)
     # Of two processes each stands still after three tenths of all moves: the first of
@@ -273,7 +250,7 @@ def test_a_stop_keeps_what_is_finished(
     hold.write_text(str(3 * num_applied // 10))
     calls = 0
 
-    def stop_then_let_go(num_games: int, _: int) -> None:
+    def stop_then_let_go(num_games, _):
         nonlocal calls
         if num_games > 0:
             processes.stop()
@@ -291,17 +268,14 @@ def test_a_stop_keeps_what_is_finished(
 
 
 def test_fewer_games_are_the_first_ones_and_the_same(
-    processes: SelfplayProcesses,
-    model: Path,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    processes, model, folder, monkeypatch
+):
     hold = folder / "hold"
     all_games, num_applied = counted(model, monkeypatch)
     hold.write_text(str(3 * num_applied // 10))  # as where they are stopped
     calls = 0
 
-    def want_fewer_then_let_go(num_games: int, _: int) -> None:
+    def want_fewer_then_let_go(num_games, _):
         nonlocal calls
         if num_games > 0:
             if calls == 0:
@@ -322,14 +296,14 @@ def test_fewer_games_are_the_first_ones_and_the_same(
 
 
 def test_a_process_that_dies_plays_no_more_than_the_fewer_games(
-    processes: SelfplayProcesses, model: Path, folder: Path
-) -> None:
+    processes, model, folder
+):
     hold = folder / "hold"
     hold.write_text("0")
     (folder / "die once").touch()
     num_wanted = 0
 
-    def want_fewer_then_let_go(*_: int) -> None:
+    def want_fewer_then_let_go(*_):
         nonlocal num_wanted
         if num_wanted == 0:
             num_wanted = 4
@@ -342,9 +316,7 @@ def test_a_process_that_dies_plays_no_more_than_the_fewer_games(
     assert {0, 1, 2, 3} <= finished
 
 
-def test_no_process_outlives_its_parent_in_a_game_that_never_ends(
-    model: Path, folder: Path
-) -> None:
+def test_no_process_outlives_its_parent_in_a_game_that_never_ends(model, folder):
     (folder / "hold").write_text("1000")
     process, connection = _start()
     child = _Child(process, connection, left=set(range(NUM_GAMES)))
@@ -355,7 +327,7 @@ def test_no_process_outlives_its_parent_in_a_game_that_never_ends(
     assert process.wait(900) == 0
 
 
-def test_no_process_outlives_its_parent(folder: Path) -> None:
+def test_no_process_outlives_its_parent(folder):
     ours, theirs = Pipe()
     descriptor = theirs.fileno()
     command = [sys.executable, "-m", "tengen.actors.play_process", str(descriptor)]
@@ -366,7 +338,7 @@ def test_no_process_outlives_its_parent(folder: Path) -> None:
     assert child.wait(timeout=900) == 0
 
 
-def test_what_every_process_notes_is_said_once() -> None:
+def test_what_every_process_notes_is_said_once():
     reports = [
         GenerationReport(num_rows=3, batch_capacity=16, notes=("smaller",)),
         GenerationReport(num_rows=4, batch_capacity=8, notes=("smaller", "slower")),
@@ -381,18 +353,14 @@ def test_what_every_process_notes_is_said_once() -> None:
     )
 
 
-def test_what_nobody_typed_is_given_to_no_process(
-    processes: SelfplayProcesses, model: Path, folder: Path
-) -> None:
+def test_what_nobody_typed_is_given_to_no_process(processes, model, folder):
     untyped = dataclasses.replace(generation(model), task="obeying:TicTacToe")
     with refused(UsageError, "task (obeying:TicTacToe)"):
         play(processes, untyped)
     assert processes._children == []
 
 
-def test_a_process_imports_no_module_of_the_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_imports_no_module_of_the_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     mark = "from pathlib import Path\nPath(__file__).with_name('marker').touch()\n"
     (tmp_path / "numpy.py").write_text(mark)

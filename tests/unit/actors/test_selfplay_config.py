@@ -1,9 +1,6 @@
 """The config of self-play and its twin in the core."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import Any
 
 import pytest
 
@@ -26,11 +23,11 @@ OWN = {
 }
 
 
-def native_fields() -> set[str]:
+def native_fields():
     return {name for name in vars(_core.SelfplaySettings) if not name.startswith("_")}
 
 
-def test_the_core_has_the_same_fields_and_defaults() -> None:
+def test_the_core_has_the_same_fields_and_defaults():
     fields = {field.name for field in dataclasses.fields(SelfplayConfig)}
     assert native_fields() == fields - OWN | {"cache_bytes"}
     made, native = SelfplayConfig().to_native(), _core.SelfplaySettings()
@@ -38,8 +35,8 @@ def test_the_core_has_the_same_fields_and_defaults() -> None:
         assert getattr(made, name) == getattr(native, name), name
 
 
-def test_every_field_reaches_the_core() -> None:
-    changes: dict[str, Any] = {
+def test_every_field_reaches_the_core():
+    changes = {
         "full_simulations": 7,
         "cheap_simulations": 3,
         "full_probability": 0.25,
@@ -67,7 +64,7 @@ def test_every_field_reaches_the_core() -> None:
         "reuse_tree": False,
         "num_slots": 9,
     }
-    of_minigo: dict[str, Any] = {
+    of_minigo = {
         "soft_pick_plies": 8,
         "soft_pick_exponent": 0.5,
         "restrict_pass_alive_after": 2,
@@ -88,14 +85,14 @@ def test_every_field_reaches_the_core() -> None:
     assert native.search.cpuct == 2.5
 
 
-def test_a_native_field_without_a_twin_is_an_error() -> None:
+def test_a_native_field_without_a_twin_is_an_error():
     with refused(AttributeError, "cache_bytes"):
         fill_native(
             SelfplayConfig(), _core.SelfplaySettings(), search=_core.SearchSettings()
         )
 
 
-def test_surprise_shares_have_one_whole() -> None:
+def test_surprise_shares_have_one_whole():
     SelfplayConfig(policy_surprise_share=0.9, value_surprise_share=0.1)
     with refused(UsageError, "early_fork_share (0.9)"):
         SelfplayConfig(early_fork_share=0.9, late_fork_share=0.2)
@@ -105,7 +102,7 @@ def test_surprise_shares_have_one_whole() -> None:
         SelfplayConfig(policy_surprise_share=0.9, value_surprise_share=0.2)
 
 
-def refusal_of(fields: dict[str, Any]) -> str:
+def refusal_of(fields):
     """Returns what a config says against these fields; empty where it takes them."""
     try:
         SelfplayConfig(**fields)
@@ -115,14 +112,14 @@ def refusal_of(fields: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("policy", ["puct", "gumbel", "minigo"])
-def test_what_the_policy_does_not_read_is_refused(policy: Any) -> None:
+def test_what_the_policy_does_not_read_is_refused(policy):
     """Each field is read by minigo alone, by the others, or by all."""
     search = SearchConfig(policy=policy)
     refused = set()
     for field in dataclasses.fields(SelfplayConfig):
         if field.name in ("search", "variety"):
             continue
-        value: Any = field.default
+        value = field.default
         value = not value if isinstance(value, bool) else type(value)(value / 2 + 0.25)
         if field.name in ("early_fork_choices", "late_fork_choices", "cache_mib"):
             value = 9
@@ -130,7 +127,7 @@ def test_what_the_policy_does_not_read_is_refused(policy: Any) -> None:
             value = 1
         line = refusal_of({"search": search, field.name: value})
         if line:
-            told = f"{field.name} ({value}) must stay {field.default} where search.pol"
+            told = f"{field.name} ({value}) must be {field.default} with search.pol"
             assert line.startswith(told)
             refused.add(field.name)
     of_minigo = {
@@ -161,7 +158,7 @@ def test_what_the_policy_does_not_read_is_refused(policy: Any) -> None:
     assert refused == names - shared - of_minigo - {"search", "variety"}
 
 
-def test_games_that_cannot_be_gone_on_with_follow_no_model() -> None:
+def test_games_that_cannot_be_gone_on_with_follow_no_model():
     minigo = SearchConfig(policy="minigo")
     assert SelfplayConfig().follows_models
     assert not SelfplayConfig(switch_models=False).follows_models

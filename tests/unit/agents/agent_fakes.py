@@ -5,23 +5,16 @@ Legend: T time, B items, A actions, S states.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from tengen.actors import EnvironmentPort
-from tengen.agents import EnvironmentAgent
-from tengen.envs import ActionSpec, Arrays, EnvSpec, Step
-from tengen.experience import ItemLayout, ReplayConfig, StepClient, StepTable
+from tengen.envs import ActionSpec, EnvSpec, Step
+from tengen.experience import ReplayConfig, StepTable
 from tengen.nets import Net, NetConfig
 from tengen.store import Column
 from tengen.tensors import Signature, TensorSpec
-from tests.unit.losses.episodes import Rows
 
 Tensors = dict[str, Tensor]
 
@@ -35,7 +28,7 @@ class TableNet(Net):
     Each row is a parameter, so its gradient shows which observations were learned from.
     """
 
-    def __init__(self, **tables: object) -> None:
+    def __init__(self, **tables):
         tensors = {
             n: torch.as_tensor(t, dtype=torch.float32) for n, t in tables.items()
         }
@@ -44,7 +37,7 @@ class TableNet(Net):
         super().__init__(Signature(inputs=inputs, outputs=outputs), NetConfig())
         self.tables = nn.ParameterDict(tensors)
 
-    def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
+    def answer(self, inputs, state):
         place = inputs["observation"]
         return {name: table[place] for name, table in self.tables.items()}, {}
 
@@ -59,7 +52,7 @@ class LeakyNet(Net):
             enabled, and the first observations.
     """
 
-    def __init__(self, leak: float, seen: object, q: object) -> None:
+    def __init__(self, leak, seen, q):
         seen_rows = torch.as_tensor(seen, dtype=torch.float32)
         table = torch.as_tensor(q, dtype=torch.float32)
         wanted = Signature(
@@ -73,14 +66,12 @@ class LeakyNet(Net):
         self.table = nn.Parameter(table)
         self.unrolls: list[tuple[Tensor, bool, Tensor]] = []
 
-    def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
+    def answer(self, inputs, state):
         place = inputs["observation"]
         memory = self.leak * state["memory"] + self.seen[place]
         return {"q": memory[..., None] + self.table[place]}, {"memory": memory}
 
-    def unroll(
-        self, inputs: Tensors, state: Tensors, is_first: Tensor
-    ) -> tuple[Tensors, Tensors]:
+    def unroll(self, inputs, state, is_first):
         observations = inputs["observation"]
         given = torch.where(is_first[0], 0.0, state["memory"]).detach()
         self.unrolls.append((given, torch.is_grad_enabled(), observations[0]))
@@ -92,9 +83,7 @@ class LeakyNet(Net):
         return {"q": torch.stack(answers)}, state
 
 
-def items_of(
-    rows: Rows, *, num_actions: int = 3, seed: int = 0
-) -> tuple[dict[str, Tensor], NDArray[np.int64]]:
+def items_of(rows, *, num_actions=3, seed=0):
     """Returns items ``[B, T + 1]`` of random rows; no two have the same observation.
 
     Reset rows also have rewards and actions, which must not affect results.
@@ -124,7 +113,7 @@ def items_of(
     }, places
 
 
-def item(**columns: Sequence[float]) -> dict[str, Tensor]:
+def item(**columns):
     """Returns one item ``[1, T]`` with the given columns; other columns are zero."""
     length = len(next(iter(columns.values())))
     dtypes = {"observation": torch.int64, "action": torch.int64}
@@ -143,11 +132,11 @@ def item(**columns: Sequence[float]) -> dict[str, Tensor]:
 class NetRunner:
     """A runner that evaluates a network in this process."""
 
-    def __init__(self, net: Net, port: EnvironmentPort) -> None:
+    def __init__(self, net, port):
         self._net, self._port = net, port
 
     @torch.no_grad()
-    def run(self, num_rows: int) -> None:
+    def run(self, num_rows):
         port = self._port
         inputs = {name: torch.from_numpy(a) for name, a in port.inputs.items()}
         state = {name: torch.from_numpy(a) for name, a in port.state.items()}
@@ -165,7 +154,7 @@ class CountingEnv:
     if e + i is even and is truncated if e + i is odd. Each step's reward is 1.
     """
 
-    def __init__(self, num_envs: int, lengths: Sequence[int]) -> None:
+    def __init__(self, num_envs, lengths):
         self.num_envs = num_envs
         self.spec = EnvSpec(
             name="counting",
@@ -177,13 +166,13 @@ class CountingEnv:
         self._lengths = np.array(lengths)
         self.reset()
 
-    def reset(self) -> Arrays:
+    def reset(self):
         self._count = np.zeros(self.num_envs, np.int64)
         self._episode = np.arange(self.num_envs)
         self._is_over = np.zeros(self.num_envs, np.bool_)
         return {"observation": self._count.copy()}
 
-    def step(self, actions: NDArray[Any]) -> Step:
+    def step(self, actions):
         is_reset = self._is_over
         self._count = np.where(is_reset, 0, self._count + 1)
         self._episode = self._episode + is_reset
@@ -198,19 +187,11 @@ class CountingEnv:
             is_reset,
         )
 
-    def close(self) -> None:
+    def close(self):
         pass
 
 
-def table_of(
-    agent: EnvironmentAgent,
-    layout: ItemLayout,
-    folder: Path,
-    num_envs: int,
-    store: ReplayConfig | None = None,
-    batch_size: int = 3_000,
-    **options: Any,
-) -> StepTable:
+def table_of(agent, layout, folder, num_envs, store=None, batch_size=3_000, **options):
     """Returns an agent's table for the steps of counting environments; a queue."""
     columns = agent.columns(CountingEnv(1, [1]).spec)
     return StepTable(
@@ -225,9 +206,7 @@ def table_of(
     )
 
 
-def port_of(
-    agent: EnvironmentAgent, net: Net, env: CountingEnv, steps: StepTable | StepClient
-) -> EnvironmentPort:
+def port_of(agent, net, env, steps):
     """Returns a port that writes an agent's steps in vectorized copies to a table."""
     first = agent.first_priorities(env.spec.actions)
     return EnvironmentPort(

@@ -1,7 +1,5 @@
 """A2C's update against a worked unroll, and against V-trace's update on policy."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -17,7 +15,7 @@ CHOICE = ActionSpec(num_choices=(2,))
 LIVE = (0, 1, 3)
 
 
-def test_the_loss_of_a_worked_unroll_of_two_episodes() -> None:
+def test_the_loss_of_a_worked_unroll_of_two_episodes():
     # Discount 1/2. Row 1 terminates, so its return is its reward, 3. Row 0: 1 + 3/2.
     # Row 3 is truncated: 1 + 16/2. Rows 2 and 4 are resets.
     agent = A2c(discount=0.5, baseline_cost=0.25, entropy_cost=0.1)
@@ -39,14 +37,13 @@ def test_the_loss_of_a_worked_unroll_of_two_episodes() -> None:
     )
     found.loss.backward()
     policy = net.tables["policy"].grad
-    assert policy is not None
     reached = policy.abs().sum(1).numpy() > 0
     np.testing.assert_array_equal(reached.nonzero()[0], LIVE)
     # The advantages are positive, so gradient descent raises these actions' logits.
     assert bool((policy[torch.tensor(LIVE), 1] < 0).all())
 
 
-def test_advantages_are_divided_by_how_large_they_were() -> None:
+def test_advantages_are_divided_by_how_large_they_were():
     update, net = A2cUpdate(A2c(discount=0.5), CHOICE), doubling_net()
     first = update.loss(net, item(**WORKED)).metrics
     assert first["advantage_square"].item() == pytest.approx((1.5**2 + 1 + 1) / 5)
@@ -57,7 +54,7 @@ def test_advantages_are_divided_by_how_large_they_were() -> None:
     )
 
 
-def test_one_step_advantages() -> None:
+def test_one_step_advantages():
     agent = A2c(discount=0.5, trace_lambda=0.0)
     update = A2cUpdate(agent, CHOICE)
     found = update.loss(doubling_net(), item(**WORKED))

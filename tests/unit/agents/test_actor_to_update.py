@@ -1,29 +1,21 @@
 """From acting to an agent's update: the items written, and their stored states."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 
-from tengen.actors import EnvironmentActorConfig, EnvironmentPort
-from tengen.agents import EnvironmentAgent
+from tengen.actors import EnvironmentActorConfig
 from tengen.agents.dqn import Dqn
 from tengen.agents.r2d2 import R2d2, R2d2Update
 from tengen.agents.vtrace import Vtrace
 from tengen.experience import ReplayConfig
 from tengen.inference import drive
-from tengen.nets import Net
 from tengen.tensors import Signature
 from tests.unit.agents.agent_fakes import (
     CountingEnv,
     LeakyNet,
     NetRunner,
     TableNet,
-    Tensors,
     port_of,
     table_of,
 )
@@ -34,9 +26,7 @@ LENGTHS = (3, 11, 1, 6)
 NUM_STATES = max(LENGTHS) + 1
 
 
-def items_of_turns(
-    agent: EnvironmentAgent, net: Net, folder: Path, num_turns: int
-) -> tuple[EnvironmentPort, dict[str, Any]]:
+def items_of_turns(agent, net, folder, num_turns):
     """Returns a port after some turns of acting, and the columns of all its items."""
     table = table_of(agent, agent.layout(net.signature.state), folder, NUM_ENVS)
     env = CountingEnv(NUM_ENVS, LENGTHS)
@@ -58,8 +48,8 @@ def items_of_turns(
     [(6, 10, 8), (6, 10, 10), (0, 5, 2), (9, 3, 3), (4, 4, 1), (0, 1, 1)],
 )
 def test_the_memory_of_r2d2_is_the_one_that_acted(
-    burn_in: int, unroll_length: int, period: int, tmp_path: Path
-) -> None:
+    burn_in, unroll_length, period, tmp_path
+):
     agent = R2d2(
         is_duelling=False,
         sees_last_step=False,
@@ -86,7 +76,7 @@ def test_the_memory_of_r2d2_is_the_one_that_acted(
     assert torch.equal(observation, tensors["observation"][:, burn_in])
 
 
-def test_every_item_of_r2d2_begins_a_period_after_the_last(tmp_path: Path) -> None:
+def test_every_item_of_r2d2_begins_a_period_after_the_last(tmp_path):
     agent = R2d2(
         is_duelling=False,
         sees_last_step=False,
@@ -104,7 +94,7 @@ def test_every_item_of_r2d2_begins_a_period_after_the_last(tmp_path: Path) -> No
 class PolicyOfMemory(LeakyNet):
     """A recurrent network with a uniform policy and a value."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(1.0, np.ones(NUM_STATES), np.zeros((NUM_STATES, 3)))
         self.signature = Signature(
             inputs=self.signature.inputs,
@@ -112,21 +102,19 @@ class PolicyOfMemory(LeakyNet):
             state=self.signature.state,
         )
 
-    def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
+    def answer(self, inputs, state):
         outputs, state = super().answer(inputs, state)
         return {"policy": outputs["q"] * 0, "value": outputs["q"][..., 0]}, state
 
 
 @pytest.mark.parametrize("unroll_length", [1, 2, 7])
 @pytest.mark.parametrize("has_memory", [False, True])
-def test_every_transition_is_in_one_unroll(
-    unroll_length: int, has_memory: bool, tmp_path: Path
-) -> None:
+def test_every_transition_is_in_one_unroll(unroll_length, has_memory, tmp_path):
     agent = Vtrace(
         unroll_length=unroll_length,
         actor=EnvironmentActorConfig(num_envs=NUM_ENVS, turn_steps=14),
     )
-    net: Net = TableNet(policy=np.zeros((NUM_STATES, 3)), value=np.zeros(NUM_STATES))
+    net = TableNet(policy=np.zeros((NUM_STATES, 3)), value=np.zeros(NUM_STATES))
     if has_memory:
         net = PolicyOfMemory()
     port, columns = items_of_turns(agent, net, tmp_path, num_turns=3)
@@ -142,7 +130,7 @@ def test_every_transition_is_in_one_unroll(
         assert (columns["state/memory"] == observation[:, 0]).all()
 
 
-def test_items_of_dqn_begin_with_a_transition(tmp_path: Path) -> None:
+def test_items_of_dqn_begin_with_a_transition(tmp_path):
     agent = Dqn(
         is_duelling=False,
         num_steps=3,

@@ -11,13 +11,11 @@ import dataclasses
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tengen.agents import Agent, EnvironmentAgent
 from tengen.recipes import make_config
-from tengen.roles import RunConfig
 
 PAGES = Path(__file__).parents[3] / "docs" / "agents"
 KINDS = sorted(k for k, c in Agent.kinds().items() if issubclass(c, EnvironmentAgent))
@@ -42,13 +40,13 @@ class Row:
 
 
 @cache
-def settings_of(kind: str) -> dict[str, Row]:
+def settings_of(kind):
     """Returns a page's table, keyed by setting names as ``--set`` takes them."""
     lines = (PAGES / f"{kind}.md").read_text().splitlines()
     (start,) = (i for i, line in enumerate(lines) if line.startswith("| setting |"))
     _, *tasks, last = cells(lines[start])
     assert last == "source"
-    rows: dict[str, Row] = {}
+    rows = {}
     for line in lines[start + 2 :]:
         if not line.startswith("|"):
             break
@@ -58,15 +56,15 @@ def settings_of(kind: str) -> dict[str, Row]:
     return rows
 
 
-def cells(line: str) -> list[str]:
+def cells(line):
     return [cell.strip().strip("`") for cell in line.strip("|").split("|")]
 
 
-def tasks_of(kind: str) -> list[str]:
+def tasks_of(kind):
     return list(next(iter(settings_of(kind).values())).defaults)
 
 
-def config_of(kind: str, task: str) -> RunConfig:
+def config_of(kind, task):
     pytest.importorskip("gymnasium")
     suite, is_suite, _ = task.partition("/")
     if is_suite:
@@ -74,9 +72,9 @@ def config_of(kind: str, task: str) -> RunConfig:
     return make_config(task, kind, None)
 
 
-def value_of(config: RunConfig, setting: str) -> Any:
+def value_of(config, setting):
     """Returns a setting's value, or ``NO_SETTING``."""
-    value: Any = config
+    value = config
     for name in setting.split("."):
         if not dataclasses.is_dataclass(value) or not hasattr(value, name):
             return NO_SETTING
@@ -84,14 +82,14 @@ def value_of(config: RunConfig, setting: str) -> Any:
     return value
 
 
-def read(cell: str) -> Any:
+def read(cell):
     try:
         return ast.literal_eval(cell)
     except (SyntaxError, ValueError):
         return cell
 
 
-def told(part: Any, path: str, *, whole: bool) -> list[str]:
+def told(part, path, *, whole):
     """Returns the settings of ``part`` that a page must list.
 
     Args:
@@ -112,12 +110,12 @@ def told(part: Any, path: str, *, whole: bool) -> list[str]:
     return names
 
 
-def test_every_agent_has_a_page_and_every_page_an_agent() -> None:
+def test_every_agent_has_a_page_and_every_page_an_agent():
     assert sorted(p.stem for p in PAGES.glob("*.md") if p.stem != "README") == KINDS
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_page_has_its_sections_and_a_command(kind: str) -> None:
+def test_a_page_has_its_sections_and_a_command(kind):
     text = (PAGES / f"{kind}.md").read_text()
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == HEADINGS
     assert f"tengen train {tasks_of(kind)[0]} --agent {kind}" in text
@@ -127,7 +125,7 @@ def test_a_page_has_its_sections_and_a_command(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "task"), [(kind, task) for kind in KINDS for task in tasks_of(kind)]
 )
-def test_defaults_are_those_of_the_code(kind: str, task: str) -> None:
+def test_defaults_are_those_of_the_code(kind, task):
     config = config_of(kind, task)
     rows = settings_of(kind)
     needed = [
@@ -144,7 +142,7 @@ def test_defaults_are_those_of_the_code(kind: str, task: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_page_names_a_setting_that_is_not_there(kind: str) -> None:
+def test_no_page_names_a_setting_that_is_not_there(kind):
     configs = [config_of(kind, task) for task in tasks_of(kind)]
     text = (PAGES / f"{kind}.md").read_text()
     found = r"(?<![\w./])(?:agent|store|learner|net|inference)(?:\.[a-z]\w*)+"

@@ -1,7 +1,5 @@
 """The self-play loss of batches computed by hand."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -14,15 +12,15 @@ from tengen.agents.alphazero_loss import AlphaZeroLossConfig, AlphaZeroUpdate
 class _Fixed(torch.nn.Module):
     """A network that returns fixed outputs for any planes."""
 
-    def __init__(self, policy: torch.Tensor, value: torch.Tensor) -> None:
+    def __init__(self, policy, value):
         super().__init__()
         self.policy, self.value = policy, value
 
-    def forward(self, planes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, planes):
         return self.policy, self.value
 
 
-def test_loss_weighs_rows_and_divides_by_their_number() -> None:
+def test_loss_weighs_rows_and_divides_by_their_number():
     net = _Fixed(torch.zeros(2, 4), torch.zeros(2, 3))
     columns = {
         "planes": torch.zeros(2, 1, 2, 2),
@@ -46,7 +44,7 @@ def test_loss_weighs_rows_and_divides_by_their_number() -> None:
     assert priorities is None
 
 
-def test_the_losses_of_the_config_are_taken() -> None:
+def test_the_losses_of_the_config_are_taken():
     # Two of four actions are legal; the value is 0; one game was won, the other lost.
     net = _Fixed(torch.zeros(2, 4), torch.tensor([[0.0, -128.0, 0.0]] * 2))
     columns = {
@@ -64,7 +62,7 @@ def test_the_losses_of_the_config_are_taken() -> None:
             value_cost=0.5,
             search_value_share=0.0,
             masks_illegal=masks,
-            value_loss=value_loss,  # type: ignore[arg-type]
+            value_loss=value_loss,
         )
         metrics = AlphaZeroUpdate(config).loss(net, columns).metrics
         names = ("policy_loss", "value_loss")
@@ -74,7 +72,7 @@ def test_the_losses_of_the_config_are_taken() -> None:
     assert found["squared"] == [pytest.approx(log4), pytest.approx(1.0)]
 
 
-def test_accuracies_are_of_legal_moves_and_rows_that_count() -> None:
+def test_accuracies_are_of_legal_moves_and_rows_that_count():
     logits = torch.tensor([[5.0, 1, 2, 0], [0, 3, 1, 0], [0, 0, 0, 9.0]])
     legal = torch.tensor([[0, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1]])
     target = torch.tensor([[0, 0.1, 0.9, 0], [1.0, 0, 0, 0], [0, 0, 0, 0]])

@@ -1,7 +1,5 @@
 """The auxiliary losses within the self-play loss."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -20,10 +18,10 @@ FEATURES = BoardSpec(
 )
 
 
-def random_columns(num_rows: int) -> dict[str, torch.Tensor]:
+def random_columns(num_rows):
     generator = torch.Generator().manual_seed(1)
 
-    def draw(*shape: int) -> torch.Tensor:
+    def draw(*shape):
         return torch.rand(num_rows, *shape, generator=generator)
 
     planes = draw(3, 4, 5)
@@ -49,7 +47,7 @@ def random_columns(num_rows: int) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("asks_for_lead", [False, True])
-def test_the_loss_is_the_weighted_sum_of_its_parts(asks_for_lead: bool) -> None:
+def test_the_loss_is_the_weighted_sum_of_its_parts(asks_for_lead):
     torch.manual_seed(1)
     size = ResNetConfig(
         num_blocks=2,
@@ -92,7 +90,7 @@ def test_the_loss_is_the_weighted_sum_of_its_parts(asks_for_lead: bool) -> None:
     assert AlphaZeroUpdate(config).loss(net, columns).loss == 0
 
 
-def test_the_lead_is_learned_in_the_rows_that_have_one() -> None:
+def test_the_lead_is_learned_in_the_rows_that_have_one():
     torch.manual_seed(1)
     size = ResNetConfig(num_blocks=2, num_channels=8, auxiliary=True, lead=True)
     net = size.build(FEATURES.signature).eval()
@@ -108,7 +106,7 @@ def test_the_lead_is_learned_in_the_rows_that_have_one() -> None:
     torch.testing.assert_close(metrics["lead_loss"], expected)
 
 
-def test_without_targets_a_network_with_such_heads_learns_as_one_without() -> None:
+def test_without_targets_a_network_with_such_heads_learns_as_one_without():
     columns = random_columns(6)
     alone = {
         name: columns[name] for name in list(columns)[: list(columns).index("reply")]
@@ -126,7 +124,7 @@ def test_without_targets_a_network_with_such_heads_learns_as_one_without() -> No
 
 
 @pytest.mark.parametrize("max_score", [0, 30])
-def test_every_auxiliary_weight_is_taught(max_score: int) -> None:
+def test_every_auxiliary_weight_is_taught(max_score):
     torch.manual_seed(1)
     features = BoardSpec(
         num_planes=3,
@@ -146,5 +144,4 @@ def test_every_auxiliary_weight_is_taught(max_score: int) -> None:
     assert len(names) == (14 if max_score else 6)
     for name in names:
         gradient = heads[name].grad
-        assert gradient is not None, name
         assert gradient.abs().sum() > 0, name

@@ -1,14 +1,10 @@
 """The worked example of docs/tutorials/own_agent.md, on a small task."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,42 +19,30 @@ from tests.unit.agents.agent_fakes import TableNet, item
 
 pytest.importorskip("gymnasium")
 
-PAGES = Path(__file__).parents[3] / "docs" / "tutorials"
+PAGE = Path(__file__).parents[3] / "docs" / "tutorials" / "own_environment.md"
 TASK = "corridor:limited"
 
 
-def block_of(page: str) -> str:
-    """Returns the only Python block of a page."""
-    text = (PAGES / page).read_text()
-    (block,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
-    return str(block)
+@pytest.fixture
+def kind(install_page):
+    """Returns the kind of the page's agent."""
+    return install_page("own_agent.md", agents, Agent)
 
 
 @pytest.fixture
-def kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Installs the page's agent as a module, so that its kind finds it."""
-    text = (PAGES / "own_agent.md").read_text()
-    (name,) = re.findall(r"`src/tengen/agents/(\w+)\.py`\. A test runs it", text)
-    (tmp_path / f"{name}.py").write_text(block_of("own_agent.md"))
-    monkeypatch.setattr(agents, "__path__", [*agents.__path__, str(tmp_path)])
-    yield name
-    Agent._kinds.pop(name)
-    del sys.modules[f"tengen.agents.{name}"]
-
-
-@pytest.fixture
-def corridor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def corridor(tmp_path, monkeypatch):
     """Makes the environment of docs/tutorials/own_environment.md importable."""
     folder = tmp_path / "environment"
     folder.mkdir()
-    (folder / "corridor.py").write_text(block_of("own_environment.md"))
+    (block,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
+    (folder / "corridor.py").write_text(block)
     monkeypatch.syspath_prepend(str(folder))
     games.allow(TASK)
     yield TASK
     sys.modules.pop("corridor", None)
 
 
-def test_it_is_found_by_its_kind(kind: str) -> None:
+def test_it_is_found_by_its_kind(kind):
     config = make_config("CartPole-v1", kind, None)
     assert config.agent.kind == kind
     config.check_task()
@@ -66,7 +50,7 @@ def test_it_is_found_by_its_kind(kind: str) -> None:
     assert make_config("CartPole-v1", None, None).agent.kind == "vtrace"
 
 
-def test_the_loss_of_a_worked_item(kind: str) -> None:
+def test_the_loss_of_a_worked_item(kind):
     # Discount 1/2. Targets are 1 + 2/2, 3 (terminates) and 1 + 16/2 (truncated); each
     # is the value plus one. Rows 2 and 4 are resets.
     config = override(make_config("CartPole-v1", kind, None), ["agent.discount=0.5"])
@@ -87,22 +71,20 @@ def test_the_loss_of_a_worked_item(kind: str) -> None:
     assert found.loss.item() == pytest.approx(policy + baseline - 0.01 * entropy)
 
 
-def test_it_learns_to_walk_to_the_end(kind: str, corridor: str, tmp_path: Path) -> None:
+def test_it_learns_to_walk_to_the_end(kind, corridor, tmp_path):
     config = dataclasses.replace(make_config(corridor, kind, None), seed=1)
     run = RunDirectory.create_or_resume(tmp_path / "run")
     write_config(run, config)
     context = RoleContext()
     names = ("learn", "export", "gate", "actor")
-    roles: dict[str, Any] = {n: make_role(n, config, run, context) for n in names}
+    roles = {n: make_role(n, config, run, context) for n in names}
     num_frames, report = 0, None
     while num_frames < 12_000:
         for name in names:
             report = roles[name].turn()
-        assert report is not None
         num_frames += report["num_rows"]
     for role in roles.values():
         role.close()
     # The best possible mean is 0.8; random actions reach about -0.7. Four seeds reached
     # 0.77 to 0.81 after 10,000 frames.
-    assert report is not None
     assert report["mean_return"] > 0.6

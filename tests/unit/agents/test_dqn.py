@@ -1,9 +1,5 @@
 """DQN's update against worked items and a slow, readable reference."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -21,7 +17,7 @@ PRIORITIZED = ReplayConfig(sampler="prioritized", max_items=10)
 LEAST = 1e-6
 
 
-def update_of(net: TableNet, target: object = None, **settings: Any) -> DqnUpdate:
+def update_of(net, target=None, **settings):
     update = DqnUpdate(
         Dqn(is_duelling=False, discount=0.5, **settings), net, PRIORITIZED
     )
@@ -31,7 +27,7 @@ def update_of(net: TableNet, target: object = None, **settings: Any) -> DqnUpdat
     return update
 
 
-def target_of(columns: dict[str, Any], num_steps: int = 3) -> float:
+def target_of(columns, num_steps=3):
     """Returns the target of an item's first action, whose value is 0.
 
     The online network prefers action i % 2 in state i. The target network's value is
@@ -43,58 +39,19 @@ def target_of(columns: dict[str, Any], num_steps: int = 3) -> float:
         target[i, i % 2] = 100.0 * (i + 1)
     net = TableNet(q=online)
     found = update_of(net, target, num_steps=num_steps).loss(net, item(**columns))
-    assert found.priorities is not None
     return found.priorities.item() - LEAST
 
 
 STEPS = {"observation": [0, 1, 2, 3], "reward": [1.0, 2.0, 4.0, 64.0]}
 
 
-def test_a_target_without_an_end_is_n_rewards_and_the_value_after_them() -> None:
+def test_a_target_without_an_end_is_n_rewards_and_the_value_after_them():
     assert target_of(STEPS) == pytest.approx(1 + 2 / 2 + 4 / 4 + 400 / 8)
-
-
-@pytest.mark.parametrize(("row", "total"), [(0, 1.0), (1, 2.0), (2, 3.0)])
-def test_nothing_follows_a_termination(row: int, total: float) -> None:
-    flags = {"terminated": [int(t == row) for t in range(4)]}
-    flags["is_reset"] = [int(t == row + 1) for t in range(4)]
-    assert target_of(STEPS | flags) == pytest.approx(total, rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("row", "total"),
-    [(0, 1 + 200 / 2), (1, 1 + 2 / 2 + 300 / 4), (2, 1 + 2 / 2 + 4 / 4 + 400 / 8)],
-)
-def test_a_cut_episode_has_the_value_of_its_final_observation(
-    row: int, total: float
-) -> None:
-    flags = {"truncated": [int(t == row) for t in range(4)]}
-    flags["is_reset"] = [int(t == row + 1) for t in range(4)]
-    assert target_of(STEPS | flags) == pytest.approx(total, rel=1e-5)
-
-
-def test_an_end_at_the_row_that_bootstraps_changes_nothing() -> None:
-    # The target includes neither the last row's action nor its result.
-    flags = {"terminated": [0, 0, 0, 1]}
-    assert target_of(STEPS | flags) == pytest.approx(1 + 2 / 2 + 4 / 4 + 400 / 8)
-
-
-def test_two_ends_in_an_item_are_told_apart() -> None:
-    columns = {
-        "observation": [0, 1, 2, 3, 4],
-        "reward": [1.0, 50.0, 2.0, 50.0, 50.0],
-        "truncated": [1, 0, 0, 0, 0],
-        "terminated": [0, 0, 1, 0, 0],
-        "is_reset": [0, 1, 0, 1, 0],
-    }
-    assert target_of(columns, num_steps=4) == pytest.approx(1 + 200 / 2)
 
 
 @pytest.mark.parametrize("num_steps", [1, 3, 10])
 @pytest.mark.parametrize("seed", range(2))
-def test_loss_and_priorities_are_the_slow_reference_s(
-    seed: int, num_steps: int
-) -> None:
+def test_loss_and_priorities_are_the_slow_reference_s(seed, num_steps):
     # The bootstrap row of transition t is t + n, so its item is rows t to t + n.
     rows = random_rows(seed)
     columns, places = items_of(rows, seed=seed)
@@ -130,7 +87,6 @@ def test_loss_and_priorities_are_the_slow_reference_s(
     assert found.loss.item() == pytest.approx((huber * weights).mean(), rel=1e-4)
     assert found.metrics["td_error"].item() == pytest.approx(sizes.mean(), rel=1e-4)
     assert found.metrics["q"].item() == pytest.approx(np.mean(firsts), rel=1e-4)
-    assert found.priorities is not None
     np.testing.assert_allclose(
         found.priorities.detach().numpy(), sizes + LEAST, rtol=1e-3, atol=1e-5
     )
@@ -141,7 +97,7 @@ def test_loss_and_priorities_are_the_slow_reference_s(
     assert len(learned) > 50
 
 
-def test_weights_are_asked_for_where_draws_are_uneven_alone() -> None:
+def test_weights_are_asked_for_where_draws_are_uneven_alone():
     net = TableNet(q=[[0.0, 1.0]])
     assert update_of(net).importance_exponent == 0.4
     even = ReplayConfig(sampler="uniform", max_items=10)
@@ -154,7 +110,7 @@ def test_weights_are_asked_for_where_draws_are_uneven_alone() -> None:
     assert update_of(net).loss(net, columns).loss == found.loss
 
 
-def test_a_network_with_memory_is_refused() -> None:
+def test_a_network_with_memory_is_refused():
     layout = Dqn(num_steps=5).layout({})
     assert (layout.num_steps, layout.period, layout.is_closed) == (6, 1, False)
     with refused(UsageError, "net (lstm/hidden)"):

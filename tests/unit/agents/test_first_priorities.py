@@ -4,12 +4,8 @@ The reference is the learner's update with the acting network as both online and
 network.
 """
 
-from __future__ import annotations
-
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,11 +14,9 @@ import torch
 from tengen.actors import EnvironmentActorConfig
 from tengen.agents.dqn import Dqn, DqnUpdate
 from tengen.agents.iqn import Iqn, IqnUpdate
-from tengen.agents.q_agent import QAgent, TargetUpdate
 from tengen.agents.r2d2 import R2d2, R2d2Update
-from tengen.experience import FirstPriorities, ReplayConfig, StepClient, StepTable
+from tengen.experience import FirstPriorities, ReplayConfig, StepClient
 from tengen.inference import drive
-from tengen.nets import Net
 from tengen.tensors import FRACTIONS, QUANTILES
 from tengen.transport import NetDoor
 from tests.unit.agents.agent_fakes import (
@@ -50,23 +44,23 @@ ACTOR = EnvironmentActorConfig(num_envs=NUM_ENVS, turn_steps=15)
 rng = np.random.default_rng(4)
 
 
-def dqn(is_duelling: bool) -> tuple[QAgent, Net, TargetUpdate]:
+def dqn(is_duelling):
     agent = Dqn(is_duelling=is_duelling, num_steps=3, discount=0.9, actor=ACTOR)
-    tables: dict[str, Any] = {"q": rng.normal(size=(NUM_STATES, 3))}
+    tables = {"q": rng.normal(size=(NUM_STATES, 3))}
     if is_duelling:
         tables = {"value": rng.normal(size=NUM_STATES), "advantage": tables["q"]}
     net = TableNet(**tables)
     return agent, net, DqnUpdate(agent, net, STORE)
 
 
-def iqn() -> tuple[QAgent, Net, TargetUpdate]:
+def iqn():
     # The table returns the same quantiles for any requested fractions.
     agent = Iqn(num_quantiles=5, num_steps=2, discount=0.9, actor=ACTOR)
     net = TableNet(**{QUANTILES: rng.normal(size=(NUM_STATES, 5, 3))})
     return agent, net, IqnUpdate(agent, net, STORE)
 
 
-def r2d2() -> tuple[QAgent, Net, TargetUpdate]:
+def r2d2():
     agent = R2d2(
         is_duelling=False,
         sees_last_step=False,
@@ -84,25 +78,22 @@ def r2d2() -> tuple[QAgent, Net, TargetUpdate]:
 
 
 @pytest.fixture
-def memory() -> Iterator[Path]:
+def memory():
     with tempfile.TemporaryDirectory(prefix="tengen-") as folder:
         yield Path(folder) / "table"
 
 
-def of_learner(update: TargetUpdate, net: Net, columns: dict[str, Any]) -> np.ndarray:
+def of_learner(update, net, columns):
     """Returns ``[B]``, the priorities that the learner computes for a batch."""
     tensors = {name: torch.from_numpy(c.copy()) for name, c in columns.items()}
     tensors[FRACTIONS] = torch.rand(len(tensors["action"]), 2, 5)
     found = update.loss(net, tensors).priorities
-    assert found is not None
     return found.detach().numpy()
 
 
 @pytest.mark.parametrize("over", ["process", "folder", "tcp"])
 @pytest.mark.parametrize("kind", ["dqn", "duelling", "iqn", "r2d2"])
-def test_new_items_have_the_learner_s_priority(
-    kind: str, over: str, tmp_path: Path, memory: Path
-) -> None:
+def test_new_items_have_the_learner_s_priority(kind, over, tmp_path, memory):
     made = {"dqn": lambda: dqn(False), "duelling": lambda: dqn(True), "iqn": iqn}
     agent, net, update = made.get(kind, r2d2)()
     door = NetDoor(listen="127.0.0.1:0") if over == "tcp" else None
@@ -111,7 +102,7 @@ def test_new_items_have_the_learner_s_priority(
     table = table_of(
         agent, layout, tmp_path, NUM_ENVS, STORE, directory=directory, net=door
     )
-    sink: StepTable | StepClient = table
+    sink = table
     if over != "process":
         sink = StepClient(table.address or str(memory), table.layout, STORE)
     env = CountingEnv(NUM_ENVS, LENGTHS)
@@ -139,11 +130,11 @@ def test_new_items_have_the_learner_s_priority(
     table.close()
 
 
-def test_nothing_is_asked_where_draws_are_even(tmp_path: Path) -> None:
+def test_nothing_is_asked_where_draws_are_even(tmp_path):
     agent, _, _ = dqn(False)
     spec = CountingEnv(1, LENGTHS).spec
 
-    def never(steps: object) -> Any:
+    def never(steps):
         pytest.fail("priorities are of no use here")
 
     even = ReplayConfig(sampler="uniform", max_items=100)

@@ -1,7 +1,5 @@
 """IQN: fractions, its update against a slow reference, and its action selection."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -9,7 +7,7 @@ import torch
 from tengen.agents.iqn import Iqn, IqnUpdate
 from tengen.envs import ActionSpec
 from tengen.experience import ReplayConfig
-from tengen.nets import MlpConfig, Net
+from tengen.nets import MlpConfig
 from tengen.tensors import FRACTIONS, QUANTILES, Signature, TensorSpec
 
 CHOICES = ActionSpec(num_choices=(3,))
@@ -17,7 +15,7 @@ STORE = ReplayConfig(sampler="prioritized", max_items=10)
 BATCH, STEPS = 6, 3
 
 
-def net_of(agent: Iqn, lstm_units: int = 0) -> Net:
+def net_of(agent, lstm_units=0):
     torch.manual_seed(0)
     wanted = Signature(
         inputs={"observation": TensorSpec(shape=(4,))},
@@ -30,7 +28,7 @@ def net_of(agent: Iqn, lstm_units: int = 0) -> Net:
     return net
 
 
-def batch() -> dict[str, torch.Tensor]:
+def batch():
     torch.manual_seed(1)
     flags = torch.zeros(3, BATCH, STEPS + 1)
     flags[0, 0, 1] = flags[2, 0, 2] = 1  # terminated, then reset
@@ -46,7 +44,7 @@ def batch() -> dict[str, torch.Tensor]:
     }
 
 
-def test_the_middles_are_what_the_net_answers_where_nobody_asks() -> None:
+def test_the_middles_are_what_the_net_answers_where_nobody_asks():
     agent = Iqn(num_quantiles=4)
     for net in (net_of(agent), net_of(agent, lstm_units=5)):
         inputs = {"observation": torch.randn(2, 4)}
@@ -62,7 +60,7 @@ def test_the_middles_are_what_the_net_answers_where_nobody_asks() -> None:
         assert not torch.allclose(other, plain)
 
 
-def test_loss_and_priorities_are_the_slow_reference_s() -> None:
+def test_loss_and_priorities_are_the_slow_reference_s():
     agent = Iqn(num_quantiles=5, num_fractions=3, num_steps=STEPS, discount=0.9)
     net = net_of(agent)
     update = IqnUpdate(agent, net, STORE)
@@ -74,7 +72,7 @@ def test_loss_and_priorities_are_the_slow_reference_s() -> None:
     total, priorities = 0.0, []
     for b in range(BATCH):
 
-        def answer(one: Net, t: int, drawn: int | None, b: int = b) -> torch.Tensor:
+        def answer(one, t, drawn, b=b):
             inputs = {"observation": columns["observation"][b : b + 1, t]}
             if drawn is not None:
                 inputs[FRACTIONS] = columns[FRACTIONS][b : b + 1, drawn]
@@ -100,11 +98,10 @@ def test_loss_and_priorities_are_the_slow_reference_s() -> None:
         total += loss * float(columns["importance_weight"][b]) / BATCH
         priorities.append(abs(float(targets.mean() - answers.mean())))
     assert found.loss.item() == pytest.approx(total, rel=1e-4)
-    assert found.priorities is not None
     np.testing.assert_allclose(found.priorities.numpy(), priorities, atol=1e-5)
 
 
-def test_fractions_are_drawn_anew_for_each_batch() -> None:
+def test_fractions_are_drawn_anew_for_each_batch():
     agent = Iqn()
     net = net_of(agent)
     update = IqnUpdate(agent, net, STORE)
@@ -120,7 +117,7 @@ def test_fractions_are_drawn_anew_for_each_batch() -> None:
     assert not torch.equal(first[:, 0], first[:, 1])
 
 
-def test_the_greatest_mean_is_chosen() -> None:
+def test_the_greatest_mean_is_chosen():
     quantiles = np.zeros((1, 2, 3), np.float32)
     quantiles[0, :, 0] = [0, 10]
     quantiles[0, :, 1] = [6, 6]

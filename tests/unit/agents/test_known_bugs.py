@@ -3,8 +3,6 @@
 docs/explanation/known_bugs.md lists all of them.
 """
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import re
@@ -16,7 +14,6 @@ import pytest
 from tengen.actors import EnvironmentActorConfig
 from tengen.agents import Agent, EnvironmentAgent
 from tengen.agents.r2d2 import R2d2
-from tengen.experience import ReplayConfig
 from tengen.inference import drive
 from tengen.recipes import make_config
 from tengen.tensors import TensorSpec
@@ -31,7 +28,7 @@ from tests.unit.agents.agent_fakes import (
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_the_first_sequence_burns_in_over_steps_that_were_made(tmp_path: Path) -> None:
+def test_the_first_sequence_burns_in_over_steps_that_were_made(tmp_path):
     """SEED RL's first unroll of each copy burns in over zeros instead of real steps."""
     agent = R2d2(
         is_duelling=False,
@@ -61,7 +58,7 @@ def test_the_first_sequence_burns_in_over_steps_that_were_made(tmp_path: Path) -
     table.close()
 
 
-def test_r2d2_burns_in_from_a_stored_state_unless_it_is_told_otherwise() -> None:
+def test_r2d2_burns_in_from_a_stored_state_unless_it_is_told_otherwise():
     """RLlib's R2D2 by default began with a zero state and had no burn-in."""
     agent = R2d2()
     state = {"lstm/hidden": TensorSpec(shape=(8,))}
@@ -75,44 +72,40 @@ KINDS = [k for k, agent in Agent.kinds().items() if issubclass(agent, Environmen
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_agent_lets_actors_run_ahead_for_ever(kind: str) -> None:
+def test_no_agent_lets_actors_run_ahead_for_ever(kind):
     """RLlib's learner could not make actors wait, so its memory grew."""
     pytest.importorskip("gymnasium")
     config = make_config("CartPole-v1", kind, None)
     agent = config.agent
-    assert isinstance(agent, EnvironmentAgent)
     store = agent.table_config(config.store, config.learner, 1)
     bound = store.limits.max_cursor
-    assert bound is not None
     assert bound <= 100 * config.learner.batch_size * max(1.0, store.samples_per_item)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_agent_of_a_queue_learns_from_nothing_of_long_ago(kind: str) -> None:
+def test_an_agent_of_a_queue_learns_from_nothing_of_long_ago(kind):
     """Sample Factory's models did not reach the actors, so policy lag kept growing."""
     pytest.importorskip("gymnasium")
     config = make_config("CartPole-v1", kind, None)
     agent, store = config.agent, config.store
-    assert isinstance(agent, EnvironmentAgent)
-    assert isinstance(store, ReplayConfig)
     net = config.net.build(agent.signature(config.task))
     bound = agent.make_update(config.task, net, config.store).max_lag
     if not store.is_queue:
         assert bound is None  # a replay buffer contains old steps by design
         return
     assert bound == 1000
-    fewer = dataclasses.replace(agent, max_lag=7)  # type: ignore[call-arg]
+    fewer = dataclasses.replace(agent, max_lag=7)
     assert fewer.make_update(config.task, net, config.store).max_lag == 7
 
 
-def test_nothing_that_comes_over_a_wire_or_from_a_file_is_unpickled() -> None:
+def test_nothing_that_comes_over_a_wire_or_from_a_file_is_unpickled():
     """SEED RL's learner sends its flags pickled, and ``torch.load`` unpickles."""
     banned = {"pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve"}
     wrong = []
     for path in (ROOT / "src").rglob("*.py"):
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
-            names: list[str] = []
+            names = []
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
@@ -127,19 +120,19 @@ def test_nothing_that_comes_over_a_wire_or_from_a_file_is_unpickled() -> None:
     assert wrong == []
 
 
-def listed() -> list[tuple[str, str]]:
+def listed():
     """Returns file and name of every test that the page lists."""
     page = (ROOT / "docs" / "explanation" / "known_bugs.md").read_text()
     return re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
 
 
 @pytest.mark.parametrize(("path", "name"), sorted(set(listed())))
-def test_every_test_that_the_page_names_exists(path: str, name: str) -> None:
+def test_every_test_that_the_page_names_exists(path, name):
     source = (ROOT / path).read_text()
     assert f"\ndef {name}(" in source
 
 
-def test_every_row_of_the_page_has_a_test() -> None:
+def test_every_row_of_the_page_has_a_test():
     page = (ROOT / "docs" / "explanation" / "known_bugs.md").read_text()
     rows = [line for line in page.splitlines() if line.startswith("| ")]
     rows = [row for row in rows if row != "| bug | where | test |"]

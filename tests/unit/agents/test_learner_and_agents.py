@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,20 +11,19 @@ import torch
 from tengen.agents.q_agent import TargetUpdate
 from tengen.errors import RunError
 from tengen.learners import AdamWConfig, Learner, LearnerConfig, LossParts, Update
-from tengen.nets import Net
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, write_config
 from tengen.roles.learning.learn import LearnRole
 from tengen.run import RunDirectory
 from tengen.store import Batch
 from tests.refusals import refused
-from tests.unit.agents.agent_fakes import TableNet, Tensors
+from tests.unit.agents.agent_fakes import TableNet
 
 
 class QLoss:
     """A mixin for updates: the mean of squared network outputs as the loss."""
 
-    def loss(self, net: Net, columns: Tensors) -> LossParts:
+    def loss(self, net, columns):
         q = net.answer({"observation": columns["observation"]}, {})[0]["q"]
         return LossParts(q.square().mean(), {})
 
@@ -37,11 +33,11 @@ class LateTable:
 
     config = None
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.events: list[str] = []
         self._acknowledged = threading.Event()
 
-    def sample(self, num_samples: int) -> Batch:
+    def sample(self, num_samples):
         self._acknowledged.wait(0.2)
         self.events.append("draw")
         return Batch(
@@ -53,14 +49,12 @@ class LateTable:
             self._ack,
         )
 
-    def _ack(self, lease: int, priorities: object) -> None:
+    def _ack(self, lease, priorities):
         self.events.append("acknowledge")
         self._acknowledged.set()
 
 
-def learner_of(
-    update: Update, num_threads: int = 1, table: Any = None, **fields: Any
-) -> Learner:
+def learner_of(update, num_threads=1, table=None, **fields):
     config = LearnerConfig(
         **{"batch_size": 4, "num_shards": 2, **fields},
         optimizer=AdamWConfig(num_warmup_steps=0),
@@ -73,7 +67,7 @@ class Plain(QLoss, Update):
     """An update with one loss and no state."""
 
 
-def test_the_next_batch_is_drawn_before_this_one_changes_priorities() -> None:
+def test_the_next_batch_is_drawn_before_this_one_changes_priorities():
     table = LateTable()
     learner = learner_of(Plain(), table=table)
     for _ in learner.steps(3):
@@ -90,11 +84,11 @@ def test_the_next_batch_is_drawn_before_this_one_changes_priorities() -> None:
 
 
 @pytest.mark.parametrize("num_threads", [1, 2])
-def test_minibatches_are_made_on_one_intra_op_thread(num_threads: int) -> None:
-    found: list[int] = []
+def test_minibatches_are_made_on_one_intra_op_thread(num_threads):
+    found = []
 
     class Epochs(QLoss, Update):
-        def minibatches(self, net: Net, columns: Tensors) -> Iterator[Tensors]:
+        def minibatches(self, net, columns):
             for first in (0, 2):
                 found.append(torch.get_num_threads())
                 yield {name: c[first : first + 2] for name, c in columns.items()}
@@ -116,11 +110,11 @@ def test_minibatches_are_made_on_one_intra_op_thread(num_threads: int) -> None:
 class WithTarget(QLoss, TargetUpdate):
     """An update with a target network, which a checkpoint must contain."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(TableNet(q=[[1.0, 2.0, 3.0]]), 2)
 
 
-def test_a_target_goes_through_a_checkpoint() -> None:
+def test_a_target_goes_through_a_checkpoint():
     update, again = WithTarget(), WithTarget()
     learner, other = learner_of(update), learner_of(again)
     for _ in learner.steps(3):
@@ -142,7 +136,7 @@ def test_a_target_goes_through_a_checkpoint() -> None:
 
 
 @pytest.mark.parametrize("what", ["absent", "unknown", "of another shape"])
-def test_a_state_of_another_agent_is_refused_and_changes_nothing(what: str) -> None:
+def test_a_state_of_another_agent_is_refused_and_changes_nothing(what):
     update = WithTarget()
     learner = learner_of(update)
     learner.step()
@@ -161,17 +155,15 @@ def test_a_state_of_another_agent_is_refused_and_changes_nothing(what: str) -> N
     learner.close()
 
 
-def test_a_target_is_made_on_the_device_of_the_learner(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_target_is_made_on_the_device_of_the_learner(tmp_path, monkeypatch):
     pytest.importorskip("gymnasium")
-    made: list[Any] = []
+    made = []
 
     class Recorder:
-        def __init__(self, config: Any, net: Net, update: Any, *rest: Any, **_: Any):
+        def __init__(self, config, net, update, *rest, **_):
             made.append((net, update))
 
-        def close(self) -> None:
+        def close(self):
             pass
 
     monkeypatch.setattr("tengen.roles.learning.learn.Learner", Recorder)

@@ -1,32 +1,27 @@
 """PPO's update against slow references: its minibatches and its clipped losses."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from tengen.agents.ppo import Ppo, PpoUpdate
 from tengen.agents.unrolls import unroll
 from tengen.envs import ActionSpec
 from tengen.errors import UsageError
+from tengen.losses import gae_targets
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tests.refusals import refused
 from tests.unit.agents.agent_fakes import LeakyNet, TableNet, item, items_of
-from tests.unit.losses.episodes import Array, Rows, random_rows
+from tests.unit.losses.episodes import random_rows, tensor, tensors
 
 DISCOUNT, TRACE_LAMBDA = 0.9, 0.7
 
-Tensors = dict[str, Tensor]
 
-
-def update_of(**settings: Any) -> PpoUpdate:
+def update_of(**settings):
     given = {
         "discount": DISCOUNT,
         "trace_lambda": TRACE_LAMBDA,
@@ -36,13 +31,13 @@ def update_of(**settings: Any) -> PpoUpdate:
     return PpoUpdate(Ppo(**given), ActionSpec(num_choices=(3,)))
 
 
-def rows_of(seed: int) -> Rows:
+def rows_of(seed):
     """Returns random rows with small returns, which are not scaled."""
     rows = random_rows(seed)
     return dataclasses.replace(rows, reward=0.1 * rows.reward)
 
 
-def net_of(rows: Rows) -> TableNet:
+def net_of(rows):
     logits = np.random.default_rng(5).normal(size=(rows.v.size, 3))
     return TableNet(policy=logits, value=rows.v.flatten())
 
@@ -50,32 +45,28 @@ def net_of(rows: Rows) -> TableNet:
 class MemoryNet(LeakyNet):
     """A recurrent policy, which learns from complete items."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows):
         size = rows.v.size
         super().__init__(0.5, np.linspace(-1, 1, size), np.zeros((size, 3)))
 
-    def unroll(
-        self, inputs: Tensors, state: Tensors, is_first: Tensor
-    ) -> tuple[Tensors, Tensors]:
+    def unroll(self, inputs, state, is_first):
         outputs, state = super().unroll(inputs, state, is_first)
         return {"policy": outputs["q"], "value": outputs["q"][..., 0]}, state
 
 
-def slow_advantages(rows: Rows) -> Array:
-    """Equation (16) of Schulman et al. 2016 for every transition, 0 elsewhere."""
-    advantages = np.zeros_like(rows.reward)
-    for b in range(rows.reward.shape[1]):
-        for piece in rows.pieces(b):
-            for t in range(piece.start, piece.stop):
-                for k in range(t, piece.stop):
-                    is_end = piece.terminated and k + 1 == piece.stop
-                    reached = 0.0 if is_end else rows.v[k + 1, b]
-                    delta = rows.reward[k, b] + DISCOUNT * reached - rows.v[k, b]
-                    advantages[t, b] += (DISCOUNT * TRACE_LAMBDA) ** (k - t) * delta
-    return advantages
+def targets_of(rows, ratio=None):
+    """Returns advantages and returns ``[T, B]``; tests/unit/losses checks the sums."""
+    found = gae_targets(
+        v=tensor(rows.v),
+        **tensors(rows),
+        discount=DISCOUNT,
+        trace_lambda=TRACE_LAMBDA,
+        ratio=None if ratio is None else tensor(ratio),
+    )
+    return found.advantages.numpy(), found.returns.numpy()
 
 
-def test_every_transition_is_used_once_an_epoch_and_resets_never() -> None:
+def test_every_transition_is_used_once_an_epoch_and_resets_never():
     rows = rows_of(0)
     columns, places = items_of(rows)
     update = update_of(num_epochs=3, num_minibatches=4)
@@ -92,11 +83,11 @@ def test_every_transition_is_used_once_an_epoch_and_resets_never() -> None:
     assert orders[0] != orders[1] != orders[2]
 
 
-def test_minibatches_have_the_columns_of_their_transitions_and_the_targets() -> None:
+def test_minibatches_have_the_columns_of_their_transitions_and_the_targets():
     rows = rows_of(1)
     columns, places = items_of(rows)
     net = net_of(rows)
-    advantages = slow_advantages(rows)
+    advantages, _ = targets_of(rows)
     flat = {name: column[:, :-1].T.flatten() for name, column in columns.items()}
     where = {int(place): i for i, place in enumerate(places[:-1].flatten())}
     for minibatch in update_of(num_epochs=1).minibatches(net, columns):
@@ -119,11 +110,11 @@ def test_minibatches_have_the_columns_of_their_transitions_and_the_targets() -> 
         assert not any(c.requires_grad for c in minibatch.values())
 
 
-def test_targets_are_of_the_network_as_it_was_before_the_batch() -> None:
+def test_targets_are_of_the_network_as_it_was_before_the_batch():
     rows = rows_of(2)
     columns, _ = items_of(rows)
     net = net_of(rows)
-    found: list[Tensors] = []
+    found = []
     torch.manual_seed(3)
     for minibatch in update_of(num_epochs=2).minibatches(net, columns):
         found.append(minibatch)
@@ -136,7 +127,7 @@ def test_targets_are_of_the_network_as_it_was_before_the_batch() -> None:
             assert torch.equal(one[name], other[name])
 
 
-def test_the_unit_of_large_rewards_does_not_matter() -> None:
+def test_the_unit_of_large_rewards_does_not_matter():
     rows = rows_of(1)
     columns, _ = items_of(rows)
     found = []
@@ -156,11 +147,11 @@ def test_the_unit_of_large_rewards_does_not_matter() -> None:
     assert returns.abs().max() < 10
 
 
-def test_the_order_is_of_torch_s_generator() -> None:
+def test_the_order_is_of_torch_s_generator():
     rows = rows_of(0)
     columns, _ = items_of(rows)
 
-    def order(seed: int) -> list[int]:
+    def order(seed):
         torch.manual_seed(seed)
         parts = update_of(num_epochs=1).minibatches(net_of(rows), columns)
         return [int(i) for part in parts for i in part["observation"].flatten()]
@@ -168,7 +159,7 @@ def test_the_order_is_of_torch_s_generator() -> None:
     assert order(1) == order(1) != order(2)
 
 
-def test_a_network_with_memory_learns_from_whole_unrolls() -> None:
+def test_a_network_with_memory_learns_from_whole_unrolls():
     rows = rows_of(0)
     columns, places = items_of(rows)
     net = MemoryNet(rows)
@@ -191,13 +182,13 @@ def test_a_network_with_memory_learns_from_whole_unrolls() -> None:
         assert advantage[is_live].std() == pytest.approx(1, abs=1e-4)
 
 
-def test_nothing_of_a_row_that_resets_is_learnt_with_memory() -> None:
+def test_nothing_of_a_row_that_resets_is_learnt_with_memory():
     rows = rows_of(0)
     columns, places = items_of(rows)
     columns["state/memory"] = torch.arange(6.0)
     update = update_of(num_epochs=1, num_minibatches=1)
 
-    def gradients(net: MemoryNet, columns: Tensors) -> list[Tensor]:
+    def gradients(net, columns):
         torch.manual_seed(0)  # the order of rows affects rounding
         (minibatch,) = update.minibatches(net, columns)
         order = minibatch["state/memory"].argsort()
@@ -222,7 +213,7 @@ def test_nothing_of_a_row_that_resets_is_learnt_with_memory() -> None:
     assert before[0][torch.from_numpy(resets)].abs().max() == 0
 
 
-def worked_minibatch(**columns: list[float]) -> Tensors:
+def worked_minibatch(**columns):
     """Returns transitions ``[rows, 1]`` in the format of ``minibatches``."""
     dtypes = {"observation": torch.int64, "action": torch.int64}
     length = len(columns["action"])
@@ -249,12 +240,8 @@ def worked_minibatch(**columns: list[float]) -> Tensors:
     ],
 )
 def test_the_clipped_loss_of_a_worked_transition(
-    ratio: float,
-    advantage: float,
-    surrogate: float,
-    has_gradient: bool,
-    is_clipped: float,
-) -> None:
+    ratio, advantage, surrogate, has_gradient, is_clipped
+):
     net = TableNet(policy=[[0.0, 0.0, 0.0]], value=[4.0])
     minibatch = worked_minibatch(
         action=[1],
@@ -283,41 +270,7 @@ def test_the_clipped_loss_of_a_worked_transition(
     assert (gradient.abs().sum() > 0) == has_gradient
 
 
-def slow_returns(rows: Rows, ratio: Array) -> Array:
-    """V-trace targets for every transition, by the paper's sum; NaN elsewhere."""
-    returns = np.full_like(rows.reward, np.nan)
-    weight = np.minimum(1.0, ratio)
-    for b in range(rows.reward.shape[1]):
-        for piece in rows.pieces(b):
-            for t in range(piece.start, piece.stop):
-                total, trace = rows.v[t, b], 1.0
-                for k in range(t, piece.stop):
-                    is_end = piece.terminated and k + 1 == piece.stop
-                    reached = 0.0 if is_end else rows.v[k + 1, b]
-                    delta = rows.reward[k, b] + DISCOUNT * reached - rows.v[k, b]
-                    total += trace * weight[k, b] * delta
-                    trace *= DISCOUNT * TRACE_LAMBDA * weight[k, b]
-                returns[t, b] = total
-    return returns
-
-
-def slow_advantages_of_ratios(rows: Rows, returns: Array) -> Array:
-    """Advantages that bootstrap from a lambda mix of value and V-trace target."""
-    advantages = np.full_like(rows.reward, np.nan)
-    for b in range(rows.reward.shape[1]):
-        for piece in rows.pieces(b):
-            for t in range(piece.start, piece.stop):
-                is_last = t + 1 == piece.stop
-                v, reached = rows.v[t, b], rows.v[t + 1, b]
-                if not is_last:
-                    reached += TRACE_LAMBDA * (returns[t + 1, b] - reached)
-                elif piece.terminated:
-                    reached = 0.0
-                advantages[t, b] = rows.reward[t, b] + DISCOUNT * reached - v
-    return advantages
-
-
-def test_v_trace_corrects_for_the_policy_that_acted() -> None:
+def test_v_trace_corrects_for_the_policy_that_acted():
     rows = rows_of(3)
     columns, places = items_of(rows)
     net = net_of(rows)
@@ -329,7 +282,7 @@ def test_v_trace_corrects_for_the_policy_that_acted() -> None:
     ratio = np.exp(now - acted)
     assert ratio.min() < 0.5
     assert ratio.max() > 2
-    returns = slow_returns(rows, ratio)
+    advantages, returns = targets_of(rows, ratio)
     where = {int(place): i for i, place in enumerate(places[:-1].flatten())}
     update = update_of(uses_vtrace=True, num_epochs=1, num_minibatches=1)
     (minibatch,) = update.minibatches(net, columns)
@@ -337,7 +290,7 @@ def test_v_trace_corrects_for_the_policy_that_acted() -> None:
     np.testing.assert_allclose(
         minibatch["returns"].flatten(), returns.flatten()[chosen], rtol=1e-3, atol=1e-4
     )
-    advantages = slow_advantages_of_ratios(rows, returns).flatten()[chosen]
+    advantages = advantages.flatten()[chosen]
     expected = (advantages - advantages.mean()) / advantages.std()
     np.testing.assert_allclose(
         minibatch["advantage"].flatten(), expected, rtol=1e-3, atol=1e-4
@@ -349,12 +302,10 @@ def test_v_trace_corrects_for_the_policy_that_acted() -> None:
 
 
 @pytest.mark.parametrize("has_memory", [False, True])
-def test_v_trace_changes_nothing_where_the_policy_that_acted_learns(
-    has_memory: bool,
-) -> None:
+def test_v_trace_changes_nothing_where_the_policy_that_acted_learns(has_memory):
     rows = rows_of(4)
     columns, _ = items_of(rows)
-    net: Any = MemoryNet(rows) if has_memory else net_of(rows)
+    net = MemoryNet(rows) if has_memory else net_of(rows)
     columns["state/memory"] = torch.zeros(6)
     with torch.no_grad():
         answers = unroll(net, columns).outputs["policy"]
@@ -362,7 +313,7 @@ def test_v_trace_changes_nothing_where_the_policy_that_acted_learns(
     action = columns["action"][..., None]
     columns["behaviour_log_prob"][:] = log_policy.gather(-1, action).squeeze(-1)
 
-    def minibatches(uses_vtrace: bool) -> list[Tensors]:
+    def minibatches(uses_vtrace):
         torch.manual_seed(0)
         update = update_of(uses_vtrace=uses_vtrace, num_epochs=1)
         return list(update.minibatches(net, columns))
@@ -373,14 +324,14 @@ def test_v_trace_changes_nothing_where_the_policy_that_acted_learns(
             torch.testing.assert_close(column, other[name], rtol=1e-4, atol=1e-5)
 
 
-def test_the_bound_on_lag_is_of_25_batches_unless_it_is_set() -> None:
+def test_the_bound_on_lag_is_of_25_batches_unless_it_is_set():
     assert update_of(num_epochs=10, num_minibatches=4).max_lag == 1000
     assert update_of(num_epochs=1, num_minibatches=1).max_lag == 25
     assert update_of(max_lag=0).max_lag == 0
 
 
 @pytest.mark.parametrize(("value", "loss"), [(4.9, 0.5 * 2.1**2), (6.0, 0.5 * 2.0**2)])
-def test_values_may_be_clipped_too(value: float, loss: float) -> None:
+def test_values_may_be_clipped_too(value, loss):
     # The value exceeds 4.5 + 0.5, so the larger of the two losses counts.
     net = TableNet(policy=[[0.0, 0.0, 0.0]], value=[value])
     minibatch = worked_minibatch(
@@ -394,7 +345,7 @@ def test_values_may_be_clipped_too(value: float, loss: float) -> None:
     assert found.metrics["baseline_loss"].item() == pytest.approx(loss, rel=1e-5)
 
 
-def test_a_batch_of_resets_alone_has_no_loss() -> None:
+def test_a_batch_of_resets_alone_has_no_loss():
     columns = item(observation=[0, 1], reward=[5.0, 0.0], is_reset=[1, 0])
     net = TableNet(policy=np.zeros((2, 3)), value=[1.0, 2.0])
     update = update_of(num_epochs=2)
@@ -402,7 +353,7 @@ def test_a_batch_of_resets_alone_has_no_loss() -> None:
     assert [update.loss(net, m).loss.item() for m in minibatches] == [0.0, 0.0]
 
 
-def test_a_memory_needs_whole_unrolls_in_each_minibatch() -> None:
+def test_a_memory_needs_whole_unrolls_in_each_minibatch():
     pytest.importorskip("gymnasium")
     config = make_config("CartPole-v1", "ppo", None)
     several = ["learner.batch_size=8", "agent.num_minibatches=9"]

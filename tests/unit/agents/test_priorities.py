@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tengen.experience import ItemLayout, ReplayConfig, StepTable
 from tengen.learners import AdamWConfig, Learner, LearnerConfig, LossParts, Update
-from tengen.nets import Net
 from tengen.store import Column
 from tests.unit.agents.agent_fakes import TableNet, Tensors
 
@@ -23,17 +18,17 @@ NUM_STEPS = NUM_ITEMS + 1
 class NumberedUpdate(Update):
     """An update that gives each item the priority 1 + its first observation."""
 
-    def __init__(self, importance_exponent: float | None) -> None:
+    def __init__(self, importance_exponent):
         self.importance_exponent = importance_exponent
         self.parts: list[Tensors] = []
 
-    def loss(self, net: Net, columns: Tensors) -> LossParts:
+    def loss(self, net, columns):
         self.parts.append(columns)
         first = columns["observation"][:, 0]
         q = net.answer({"observation": first}, {})[0]["q"]
         return LossParts(q.square().mean(), {}, 1.0 + first.float())
 
-    def priorities(self) -> dict[int, float]:
+    def priorities(self):
         """Returns each item's priority by first observation; 1 if never updated."""
         given = dict.fromkeys(range(NUM_ITEMS), 1.0)
         for part in self.parts:
@@ -42,7 +37,7 @@ class NumberedUpdate(Update):
         return given
 
 
-def open_table(folder: Path, state: dict[str, object] | None = None) -> StepTable:
+def open_table(folder, state=None):
     flags = {
         name: Column(dtype="uint8", shape=())
         for name in ("terminated", "truncated", "is_reset")
@@ -68,7 +63,7 @@ def open_table(folder: Path, state: dict[str, object] | None = None) -> StepTabl
     )
 
 
-def write(table: StepTable, name: str, num_steps: int) -> None:
+def write(table, name, num_steps):
     flags = dict.fromkeys(
         ("terminated", "truncated", "is_reset"), np.zeros((1, num_steps), np.uint8)
     )
@@ -78,14 +73,14 @@ def write(table: StepTable, name: str, num_steps: int) -> None:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Iterator[StepTable]:
+def table(tmp_path):
     opened = open_table(tmp_path)
     write(opened, "actor", NUM_STEPS)
     yield opened
     opened.close()
 
 
-def learner_of(table: StepTable, update: Update, num_shards: int) -> Learner:
+def learner_of(table, update, num_shards):
     config = LearnerConfig(
         batch_size=33,
         num_shards=num_shards,
@@ -94,28 +89,26 @@ def learner_of(table: StepTable, update: Update, num_shards: int) -> Learner:
     return Learner(config, TableNet(q=np.ones((NUM_STEPS, 3))), update, table)
 
 
-def learn(table: StepTable, update: Update, num_shards: int, num_steps: int) -> None:
+def learn(table, update, num_shards, num_steps):
     learner = learner_of(table, update, num_shards)
     for _ in learner.steps(num_steps):
         pass
     learner.close()
 
 
-def chances(table: StepTable) -> dict[int, float]:
+def chances(table):
     """Returns the sampling probabilities of the items found in 2,000 samples."""
-    found: dict[int, float] = {}
+    found = {}
     for _ in range(10):
         batch = table.sample(200)
-        first: NDArray[np.int64] = batch.columns["observation"][:, 0]
+        first = batch.columns["observation"][:, 0]
         found.update(zip(first.tolist(), batch.probabilities.tolist(), strict=True))
         batch.ack()
     return found
 
 
 @pytest.mark.parametrize("num_shards", [1, 2, 5])
-def test_priorities_reach_the_items_they_are_of(
-    table: StepTable, num_shards: int
-) -> None:
+def test_priorities_reach_the_items_they_are_of(table, num_shards):
     assert set(chances(table).values()) == {1 / NUM_ITEMS}
     update = NumberedUpdate(0.5)
     learn(table, update, num_shards, 40)
@@ -129,9 +122,7 @@ def test_priorities_reach_the_items_they_are_of(
         assert chance == pytest.approx(expected[first] / total, rel=1e-6)
 
 
-def test_new_items_have_the_greatest_priority_so_far(
-    table: StepTable, tmp_path: Path
-) -> None:
+def test_new_items_have_the_greatest_priority_so_far(table, tmp_path):
     update = NumberedUpdate(0.5)
     learn(table, update, 2, 60)
     expected = update.priorities()
@@ -149,7 +140,7 @@ def test_new_items_have_the_greatest_priority_so_far(
     assert drawn <= {1, NUM_ITEMS}
 
 
-def test_a_table_that_goes_on_knows_the_greatest_priority(tmp_path: Path) -> None:
+def test_a_table_that_goes_on_knows_the_greatest_priority(tmp_path):
     table = open_table(tmp_path)
     write(table, "actor", NUM_STEPS)
     learn(table, NumberedUpdate(0.5), 1, 60)
@@ -160,14 +151,14 @@ def test_a_table_that_goes_on_knows_the_greatest_priority(tmp_path: Path) -> Non
     again.close()
 
 
-def test_weights_are_no_column_where_nobody_asks(table: StepTable) -> None:
+def test_weights_are_no_column_where_nobody_asks(table):
     even, weighed = NumberedUpdate(None), NumberedUpdate(0.5)
     for update in (even, weighed):
         learn(table, update, 2, 1)
     assert weighed.parts[0].keys() - even.parts[0].keys() == {"importance_weight"}
 
 
-def test_weights_are_of_the_whole_batch_whatever_its_parts(table: StepTable) -> None:
+def test_weights_are_of_the_whole_batch_whatever_its_parts(table):
     update = NumberedUpdate(0.5)
     learn(table, update, 3, 40)
     seen = [part["importance_weight"].numpy() for part in update.parts]

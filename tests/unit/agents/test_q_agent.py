@@ -1,14 +1,12 @@
 """Action selection of Q agents, and the updates of the target network."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
 
 from tengen.actors import Slots
 from tengen.agents.dqn import Dqn
-from tengen.agents.q_agent import QAgent, TargetUpdate, q_values
+from tengen.agents.q_agent import TargetUpdate, q_values
 from tengen.agents.r2d2 import R2d2
 from tengen.envs import ActionSpec
 from tests.unit.agents.agent_fakes import ONE_CHOICE, TableNet
@@ -17,7 +15,7 @@ ALL = Slots(0, 8, 8)
 
 
 @pytest.mark.parametrize("agent", [Dqn(), R2d2()])
-def test_the_epsilons_of_eight_copies(agent: QAgent) -> None:
+def test_the_epsilons_of_eight_copies(agent):
     # 0.4 ** (1 + 7 i / 7), the exploration rates of Horgan et al. 2018.
     expected = [0.4, 0.16, 0.064, 0.0256, 0.01024, 0.004096, 0.0016384, 0.00065536]
     assert agent.epsilons(ALL) == pytest.approx(expected)
@@ -26,21 +24,19 @@ def test_the_epsilons_of_eight_copies(agent: QAgent) -> None:
 
 
 @pytest.mark.parametrize("agent", [Dqn(), R2d2()], ids=lambda agent: agent.kind)
-def test_one_copy_explores_as_many_copies_do_on_average(agent: QAgent) -> None:
+def test_one_copy_explores_as_many_copies_do_on_average(agent):
     many = agent.epsilons(Slots(0, 1000, 1000)).mean()
     assert agent.epsilons(Slots(0, 1, 1)) == pytest.approx([many], rel=0.01)
     assert many < 0.1
 
 
-def test_epsilons_may_be_the_same_for_all_or_none() -> None:
+def test_epsilons_may_be_the_same_for_all_or_none():
     assert Dqn(epsilon=0.1, epsilon_power=0.0).epsilons(ALL).tolist() == [0.1] * 8
     assert Dqn(epsilon=0.0).epsilons(ALL).tolist() == [0.0] * 8
 
 
 @pytest.mark.parametrize("is_duelling", [False, True])
-def test_the_best_action_is_taken_unless_a_uniform_number_is_below_epsilon(
-    is_duelling: bool,
-) -> None:
+def test_the_best_action_is_taken_unless_a_uniform_number_is_below_epsilon(is_duelling):
     agent = Dqn(is_duelling=is_duelling, epsilon=0.4)
     values = np.array([[1, 5, 2], [7, 5, 2], [0, 0, 3], [2, 2, 2]], np.float32)
     outputs = {"q": values}
@@ -66,7 +62,7 @@ def test_the_best_action_is_taken_unless_a_uniform_number_is_below_epsilon(
     assert chosen["action"].tolist() == greedy.tolist()
 
 
-def test_every_action_is_explored_alike() -> None:
+def test_every_action_is_explored_alike():
     agent = Dqn(epsilon=1.0, epsilon_power=0.0)
     zeros = np.zeros((300, 3), np.float32)
     outputs = {"advantage": zeros, "value": zeros[:, 0]}
@@ -75,14 +71,14 @@ def test_every_action_is_explored_alike() -> None:
     assert np.bincount(chosen).tolist() == [100, 100, 100]
 
 
-def test_what_a_network_is_asked_for() -> None:
+def test_what_a_network_is_asked_for():
     asked = Dqn().outputs_of(ONE_CHOICE)
     assert {n: s.shape for n, s in asked.items()} == {"value": (), "advantage": (3,)}
     asked = Dqn(is_duelling=False).outputs_of(ONE_CHOICE)
     assert {n: s.shape for n, s in asked.items()} == {"q": (3,)}
 
 
-def test_q_values_of_duelling_answers() -> None:
+def test_q_values_of_duelling_answers():
     outputs = {
         "value": torch.tensor([[10.0]]),
         "advantage": torch.tensor([[[1.0, 2.0, 6.0]]]),
@@ -99,14 +95,12 @@ def test_q_values_of_duelling_answers() -> None:
     ],
 )
 @pytest.mark.parametrize("agent", [Dqn, R2d2])
-def test_only_one_choice_is_not_refused(
-    agent: type[QAgent], actions: ActionSpec
-) -> None:
+def test_only_one_choice_is_not_refused(agent, actions):
     assert agent.refusal_of(ONE_CHOICE) == ""
     assert "one choice" in agent.refusal_of(actions)
 
 
-def test_a_target_follows_at_its_period_alone() -> None:
+def test_a_target_follows_at_its_period_alone():
     net = TableNet(q=np.zeros((2, 3)))
     update = TargetUpdate(net, target_period=3)
     followed = []
@@ -120,7 +114,7 @@ def test_a_target_follows_at_its_period_alone() -> None:
     assert not any(p.requires_grad for p in update.target.parameters())
 
 
-def test_a_target_is_kept_and_taken_back() -> None:
+def test_a_target_is_kept_and_taken_back():
     update = TargetUpdate(TableNet(q=[[1.0, 2.0, 3.0]]), target_period=3)
     other = TargetUpdate(TableNet(q=[[7.0, 7.0, 7.0]]), target_period=3)
     other.load_state({name: t.clone() for name, t in update.state().items()})

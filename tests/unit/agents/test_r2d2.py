@@ -1,28 +1,23 @@
 """R2D2's update against a slow, readable reference, and its initial states."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from tengen.agents.r2d2 import R2d2, R2d2Update
 from tengen.errors import UsageError
 from tengen.experience import ReplayConfig
 from tests.refusals import refused
 from tests.unit.agents.agent_fakes import LeakyNet, items_of
-from tests.unit.losses.episodes import Array, Rows, random_rows
+from tests.unit.losses.episodes import random_rows
 
 PRIORITIZED = ReplayConfig(sampler="prioritized", max_items=10, importance_exponent=0.6)
 LEAST = 1e-6
 # Steps of burn-in before the learned sequence, and steps of the n-step returns.
 BURN_IN, NUM_STEPS = 7, 3
 
-Tensors = dict[str, Tensor]
 
-
-def nets_of(rows: Rows, seed: int) -> tuple[LeakyNet, LeakyNet]:
+def nets_of(rows, seed):
     """Returns an online network and a different target network."""
     rng = np.random.default_rng([seed, 3])
     size = rows.v.size
@@ -33,7 +28,7 @@ def nets_of(rows: Rows, seed: int) -> tuple[LeakyNet, LeakyNet]:
     return one, other
 
 
-def update_of(net: LeakyNet, target: LeakyNet, num_rows: int = 40) -> R2d2Update:
+def update_of(net, target, num_rows=40):
     agent = R2d2(
         is_duelling=False,
         burn_in=BURN_IN,
@@ -48,7 +43,7 @@ def update_of(net: LeakyNet, target: LeakyNet, num_rows: int = 40) -> R2d2Update
     return update
 
 
-def batch_of(rows: Rows, seed: int) -> tuple[Tensors, Array]:
+def batch_of(rows, seed):
     columns, places = items_of(rows, seed=seed)
     rng = np.random.default_rng([seed, 4])
     num_items = places.shape[1]
@@ -61,7 +56,7 @@ def batch_of(rows: Rows, seed: int) -> tuple[Tensors, Array]:
     return columns, places
 
 
-def slow_q(net: LeakyNet, rows: Rows, columns: Tensors, places: Array) -> Array:
+def slow_q(net, rows, columns, places):
     """Returns ``[T + 1, B, A]``, computed step by step like an actor."""
     leak = net.leak.item()
     seen, table = net.seen.detach().numpy(), net.table.detach().numpy()
@@ -76,16 +71,16 @@ def slow_q(net: LeakyNet, rows: Rows, columns: Tensors, places: Array) -> Array:
     return q
 
 
-def rescaled(x: float) -> float:
+def rescaled(x):
     return float(np.sign(x) * (np.sqrt(abs(x) + 1) - 1) + 0.01 * x)
 
 
-def scaled_back(y: float) -> float:
+def scaled_back(y):
     root = np.sqrt(1 + 4 * 0.01 * (abs(y) + 1 + 0.01))
     return float(np.sign(y) * (((root - 1) / (2 * 0.01)) ** 2 - 1))
 
 
-def slow_errors(rows: Rows, columns: Tensors, q: Array, q_target: Array) -> Array:
+def slow_errors(rows, columns, q, q_target):
     """Returns ``[T, B]`` TD errors after the burn-in; NaN without a transition."""
     num_steps = len(rows.reward)
     errors = np.full(rows.reward.shape, np.nan)
@@ -105,7 +100,7 @@ def slow_errors(rows: Rows, columns: Tensors, q: Array, q_target: Array) -> Arra
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_loss_and_priorities_are_the_slow_reference_s(seed: int) -> None:
+def test_loss_and_priorities_are_the_slow_reference_s(seed):
     rows = random_rows(seed)
     columns, places = batch_of(rows, seed)
     net, target = nets_of(rows, seed)
@@ -120,7 +115,6 @@ def test_loss_and_priorities_are_the_slow_reference_s(seed: int) -> None:
     )
     sizes = np.abs(errors)
     priorities = 0.7 * np.nanmax(sizes, 0) + 0.3 * np.nanmean(sizes, 0)
-    assert found.priorities is not None
     np.testing.assert_allclose(
         found.priorities.detach().numpy(), priorities + LEAST, rtol=1e-3
     )
@@ -129,7 +123,7 @@ def test_loss_and_priorities_are_the_slow_reference_s(seed: int) -> None:
     )
 
 
-def test_both_networks_burn_in_from_the_stored_state_without_gradient() -> None:
+def test_both_networks_burn_in_from_the_stored_state_without_gradient():
     rows = random_rows(0)
     columns, places = batch_of(rows, 0)
     net, target = nets_of(rows, 0)
@@ -148,7 +142,7 @@ def test_both_networks_burn_in_from_the_stored_state_without_gradient() -> None:
         assert gradient.abs().max() > 0
 
 
-def test_an_episode_before_plays_no_part_in_the_memory() -> None:
+def test_an_episode_before_plays_no_part_in_the_memory():
     rows = random_rows(0)
     columns, _ = batch_of(rows, 0)
     ended = [b for b in range(6) if rows.is_reset[: BURN_IN - 1, b].any()]
@@ -165,7 +159,7 @@ def test_an_episode_before_plays_no_part_in_the_memory() -> None:
     assert same == sorted({*ended, *is_begun.nonzero()[0].tolist()})
 
 
-def test_a_target_is_of_the_next_step_and_not_of_its_own() -> None:
+def test_a_target_is_of_the_next_step_and_not_of_its_own():
     # One step: reward 1, then the bootstrap value; no burn-in.
     net = LeakyNet(0.0, np.zeros(3), [[5.0, 0], [0.0, 8.0], [0.0, 0.0]])
     agent = R2d2(
@@ -191,13 +185,12 @@ def test_a_target_is_of_the_next_step_and_not_of_its_own() -> None:
     assert np.sqrt(x + 1) - 1 + x == pytest.approx(8)
     y = 1 + 0.5 * x
     found = update.loss(net, columns)
-    assert found.priorities is not None
     assert found.priorities.item() == pytest.approx(
         abs(np.sqrt(y + 1) - 1 + y - 5), rel=1e-4
     )
 
 
-def test_priorities_are_of_learned_transitions_alone() -> None:
+def test_priorities_are_of_learned_transitions_alone():
     rows = random_rows(0)
     columns, _ = batch_of(rows, 0)
     net, target = nets_of(rows, 0)
@@ -206,12 +199,10 @@ def test_priorities_are_of_learned_transitions_alone() -> None:
     changed["reward"][:, :BURN_IN] = 1e6
     changed["reward"][columns["is_reset"].bool()] = 1e6
     after = update_of(net, target).loss(net, changed).priorities
-    assert before is not None
-    assert after is not None
     assert torch.equal(before, after)
 
 
-def test_items_are_burn_in_sequence_and_one_step() -> None:
+def test_items_are_burn_in_sequence_and_one_step():
     layout = R2d2(unroll_length=40, burn_in=20, period=30).layout({})
     assert (layout.num_steps, layout.period, layout.is_closed) == (61, 30, False)
     with refused(UsageError, "period (41)"):

@@ -10,7 +10,6 @@ import torch
 
 from tengen import envs
 from tengen.actors import step_tensors
-from tengen.agents import EnvironmentAgent
 from tengen.agents.unrolls import unroll_of_all
 from tengen.games import allow
 from tengen.learners import Learner
@@ -30,13 +29,13 @@ class Rows:
 
     config = None
 
-    def __init__(self, agent: EnvironmentAgent, num_steps: int) -> None:
+    def __init__(self, agent, num_steps):
         spec = envs.env_spec(TASK)
         own = agent.own_tensors(spec.actions)
         self._specs = step_tensors(agent.inputs_of(spec), spec.actions, own)
         self._num_steps = num_steps
 
-    def sample(self, num_samples: int) -> Batch:
+    def sample(self, num_samples):
         rng = np.random.default_rng(0)
         shape = (num_samples, self._num_steps)
         columns: dict[str, Any] = {
@@ -51,17 +50,16 @@ class Rows:
 
 @pytest.mark.parametrize("num_shards", [1, 2])
 @pytest.mark.parametrize("kind", ["a2c", "ppo", "sac", "vtrace"])
-def test_a_row_counts_once(kind: str, num_shards: int) -> None:
+def test_a_row_counts_once(kind, num_shards):
     pytest.importorskip("gymnasium")
     allow(TASK)
     settings = ("net.standardizes=true", f"learner.num_shards={num_shards}")
     config = override(make_config(TASK, kind, None), settings)
     agent = config.agent
-    assert isinstance(agent, EnvironmentAgent)
     signature = config.signature
     num_steps = agent.layout(signature.state).num_steps
     net = config.net.build(signature)
-    rows: Any = Rows(agent, num_steps)
+    rows = Rows(agent, num_steps)
     with Learner(
         config.learner,
         net,
@@ -85,11 +83,11 @@ class Four:
 
     size = 4
 
-    def add(self, tensor: torch.Tensor) -> None:
+    def add(self, tensor):
         tensor.mul_(4)
 
 
-def test_full_statistics_take_in_the_rows_of_several_learners_as_of_one() -> None:
+def test_full_statistics_take_in_the_rows_of_several_learners_as_of_one():
     observation = torch.randn(10_000, 3, 3, generator=torch.Generator().manual_seed(1))
     columns = {
         "observation": 2.0 + observation,
@@ -104,8 +102,8 @@ def test_full_statistics_take_in_the_rows_of_several_learners_as_of_one() -> Non
         (standard,) = (one for one in net.modules() if isinstance(one, Standard))
         standard.num_rows.fill_(1e6)
         standard.squares.fill_(1e6)
-        items: Any = {n: torch.cat([c] * repeats) for n, c in columns.items()}
-        any_group: Any = group
+        items = {n: torch.cat([c] * repeats) for n, c in columns.items()}
+        any_group = group
         for _ in range(2):
             unroll_of_all(net, items, any_group)
         found.append([buffer.double() for buffer in standard.buffers()])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +10,9 @@ import torch
 
 from tengen.agents.vtrace import Vtrace, VtraceUpdate
 from tengen.envs import ActionSpec
-from tengen.learners import LossParts
 from tengen.tensors import TensorSpec
 from tests.unit.agents.agent_fakes import TableNet, item, items_of
-from tests.unit.losses.episodes import Piece, Rows, random_rows
+from tests.unit.losses.episodes import random_rows
 
 # Values 1 2 4 8 16 32; states 2 and 4 are final observations: the first episode
 # terminates and the second is truncated.
@@ -29,15 +27,15 @@ WORKED = {
 }
 
 
-def doubling_net() -> TableNet:
+def doubling_net():
     return TableNet(policy=np.zeros((6, 2)), value=2.0 ** np.arange(6))
 
 
-def update_of(num_actions: int = 2, **settings: Any) -> VtraceUpdate:
+def update_of(num_actions=2, **settings):
     return VtraceUpdate(Vtrace(**settings), ActionSpec(num_choices=(num_actions,)))
 
 
-def test_the_loss_of_a_worked_unroll_of_two_episodes() -> None:
+def test_the_loss_of_a_worked_unroll_of_two_episodes():
     # Discount 1/2, on policy. Row 1 terminates, so its target is its reward, 3. Row 0:
     # 1 + 3/2. Row 3 is truncated: 1 + 16/2. Rows 2 and 4 are resets.
     errors = [2.5 - 1, 3 - 2, 9 - 8]
@@ -60,31 +58,13 @@ def test_the_loss_of_a_worked_unroll_of_two_episodes() -> None:
     assert found.priorities is None
 
 
-@pytest.mark.parametrize("column", ["terminated", "is_reset"])
-def test_the_loss_reads_the_columns_that_end_episodes(column: str) -> None:
-    update, columns = update_of(discount=0.5), item(**WORKED)
-    before = update.loss(doubling_net(), columns).loss
-    ignored = {**columns, column: torch.zeros_like(columns[column])}
-    assert abs(update.loss(doubling_net(), ignored).loss - before) > 0.1
-
-
-@pytest.mark.parametrize("row", [2, 4])
-def test_nothing_of_a_row_that_resets_is_learnt(row: int) -> None:
-    update, columns = update_of(discount=0.5), item(**WORKED)
-    before = update.loss(doubling_net(), columns).loss
-    columns["reward"][0, row] = 100.0
-    columns["action"][0, row] = 0
-    columns["behaviour_log_prob"][0, row] = -80.0
-    assert update.loss(doubling_net(), columns).loss == before
-
-
-def gradients(parts: LossParts, net: TableNet) -> dict[str, torch.Tensor]:
+def gradients(parts, net):
     names = list(net.tables)
     found = torch.autograd.grad(parts.loss, [net.tables[name] for name in names])
     return dict(zip(names, found, strict=True))
 
 
-def test_rows_that_reset_and_the_last_row_have_no_gradient() -> None:
+def test_rows_that_reset_and_the_last_row_have_no_gradient():
     net = TableNet(policy=np.eye(6, 2), value=2.0 ** np.arange(6))
     found = gradients(update_of(discount=0.5).loss(net, item(**WORKED)), net)
     for gradient in found.values():
@@ -95,7 +75,7 @@ def test_rows_that_reset_and_the_last_row_have_no_gradient() -> None:
 class Trace:
     """One episode's part of an item, by equation (1) of the paper."""
 
-    def __init__(self, rows: Rows, piece: Piece, column: int, discount: float) -> None:
+    def __init__(self, rows, piece, column, discount):
         steps = range(piece.start, piece.stop)
         self.v, self.reward = rows.v[:, column], rows.reward[:, column]
         self.discounts = dict.fromkeys(steps, discount)
@@ -103,9 +83,7 @@ class Trace:
             self.discounts[piece.stop - 1] = 0.0
         self.ratios: dict[int, float] = {}
 
-    def target(
-        self, start: int, trace_lambda: float, clip_rho: float, clip_c: float
-    ) -> float:
+    def target(self, start, trace_lambda, clip_rho, clip_c):
         total, product = float(self.v[start]), 1.0
         for t in range(start, max(self.ratios) + 1):
             delta = self.reward[t] + self.discounts[t] * self.v[t + 1] - self.v[t]
@@ -117,9 +95,7 @@ class Trace:
 
 @pytest.mark.parametrize("clips", [(1.0, 1.0, 1.0), (1.5, 0.8, 1.3)])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_loss_is_the_paper_s_sum_over_each_episode(
-    seed: int, clips: tuple[float, float, float]
-) -> None:
+def test_the_loss_is_the_paper_s_sum_over_each_episode(seed, clips):
     rows = random_rows(seed)
     columns, places = items_of(rows, seed=seed)
     num_steps, num_items = rows.reward.shape
@@ -172,7 +148,7 @@ def test_the_loss_is_the_paper_s_sum_over_each_episode(
     assert found.loss.item() == pytest.approx(expected / size, rel=1e-4)
 
 
-def test_advantages_are_divided_by_how_large_they_were() -> None:
+def test_advantages_are_divided_by_how_large_they_were():
     update, net = update_of(discount=0.5), doubling_net()
     first = update.loss(net, item(**WORKED)).metrics
     assert update.advantage_scale == 1.0
@@ -198,7 +174,7 @@ def test_advantages_are_divided_by_how_large_they_were() -> None:
     assert update.advantage_scale == pytest.approx(0.01)
 
 
-def test_the_loss_is_a_mean_over_items() -> None:
+def test_the_loss_is_a_mean_over_items():
     columns, places = items_of(random_rows(0))
     net = TableNet(
         policy=np.random.default_rng(0).normal(size=(places.size, 3)),
@@ -213,26 +189,7 @@ def test_the_loss_is_a_mean_over_items() -> None:
     torch.testing.assert_close(whole, (parts[0] + parts[1]) / 2)
 
 
-@pytest.mark.parametrize("end", ["terminated", "truncated"])
-def test_a_truncated_episode_depends_on_its_final_observation(end: str) -> None:
-    # Row 2 is the final observation of the episode that ends with row 1.
-    columns = item(
-        observation=[0, 1, 2, 3],
-        action=[0, 1, 0, 1],
-        reward=[1.0, 1, 0, 0],
-        terminated=[0, int(end == "terminated"), 0, 0],
-        is_reset=[0, 0, 1, 0],
-        behaviour_log_prob=[-0.5] * 4,
-    )
-    values = np.array([1.0, 2, 3, 4])
-    update = update_of()
-    before = update.loss(TableNet(policy=np.zeros((4, 2)), value=values), columns)
-    values[2] += 10.0
-    after = update.loss(TableNet(policy=np.zeros((4, 2)), value=values), columns)
-    assert (before.loss == after.loss) == (end == "terminated")
-
-
-def test_unrolls_are_longer_for_a_network_with_memory() -> None:
+def test_unrolls_are_longer_for_a_network_with_memory():
     memory = {"memory": TensorSpec(shape=(4,))}
     assert Vtrace().layout({}).num_steps == 20 + 1
     assert Vtrace().layout(memory).num_steps == 64 + 1

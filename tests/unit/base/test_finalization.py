@@ -1,11 +1,8 @@
 """The end of a process whose daemon threads are in calls of the core."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 # The object is destroyed while the interpreter is finalized: then the thread's call
 # returns and asks for the GIL, which it never gets.
@@ -31,7 +28,7 @@ late = Late()
 """
 
 
-def test_a_call_that_returns_during_finalization_does_not_abort(tmp_path: Path) -> None:
+def test_a_call_that_returns_during_finalization_does_not_abort(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     done = subprocess.run(

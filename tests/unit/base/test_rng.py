@@ -1,7 +1,5 @@
 """The random streams: known answers, independence, and moments."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

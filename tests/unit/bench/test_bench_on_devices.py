@@ -1,21 +1,14 @@
 """Self-play's share of a GPU, which is the CPU here."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import time
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import torch
 
 from tengen.actors import play_generation
 from tengen.cli.bench import selfplay
-from tengen.inference import device_backend
-from tengen.inference.device import Step
-from tengen.inference.device_backend import DeviceBackend
 from tests.host_device import HostDevice
 
 RATES = {128: 900.0, 256: 1000.0}
@@ -24,34 +17,22 @@ RATES = {128: 900.0, 256: 1000.0}
 class Slow(HostDevice):
     """Takes longer to prepare than a round lasts."""
 
-    def record(self, function: Step) -> Step:
+    def record(self, function):
         time.sleep(0.05)
         return super().record(function)
 
 
 @pytest.fixture(autouse=True)
-def cpu_as_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    def rate(self: Any, num_rows: int, seconds: float) -> float:
-        if num_rows not in RATES:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return RATES[num_rows]
-
-    monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: 2)
-    monkeypatch.setattr(
-        "tengen.inference.device_backend.CudaDevice", lambda word: Slow()
-    )
-    monkeypatch.setattr(DeviceBackend, "rate", rate)
+def cpu_as_gpu(give_gpus):
+    give_gpus(2, Slow, RATES)
     cores = os.sched_getaffinity(0)
     torch.set_num_threads(1)  # as a TorchRunner leaves its thread, for good
     yield
     os.sched_setaffinity(0, cores)  # a bench pins its process
-    device_backend._fitting_rows.clear()
 
 
-def test_the_share_is_of_what_the_devices_compute_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    played: list[Any] = []
+def test_the_share_is_of_what_the_devices_compute_alone(monkeypatch):
+    played = []
     monkeypatch.setattr(
         selfplay,
         "play_generation",

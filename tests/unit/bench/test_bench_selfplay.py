@@ -1,11 +1,7 @@
 """What ``tengen bench selfplay`` tells of rows where games end, and where none does."""
 
-from __future__ import annotations
-
 import json
 import os
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -17,10 +13,10 @@ RATES = ("rows_per_s", "rows_per_cpu_s", "games_per_s")
 
 
 @pytest.fixture
-def bench(capsys: pytest.CaptureFixture[str]) -> Iterator[Any]:
+def bench(capsys):
     cores = os.sched_getaffinity(0)
 
-    def run(words: str) -> str:
+    def run(words):
         assert cli.main(["bench", "selfplay", *WORDS.split(), *words.split()]) == 0
         return str(capsys.readouterr().out)
 
@@ -32,7 +28,7 @@ def test_rows_are_not_known_where_no_game_ends(bench):
     report = json.loads(bench("--game go/19 --simulations 400 --json"))
     assert [report[name] for name in RATES] == [None, None, None]
     assert report["num_games"] == 0
-    assert report["note"].startswith("no game ended in 1 of 1 rounds, so games")
+    assert report["note"].startswith("no game ended in 1 of 1 rounds, so games/s")
     assert report["evals_per_s"] > 0
 
 
@@ -51,7 +47,7 @@ def test_what_is_not_known_is_said_in_text(bench):
     lines = bench("--game go/19 --simulations 400").splitlines()
     shown = {line.split()[0]: line.partition(" ")[2].strip() for line in lines}
     assert [shown[name] for name in RATES] == ["not known"] * 3
-    assert "give a longer --round-s" in shown["note"]
+    assert "raise --round-s" in shown["note"]
 
 
 def test_rows_are_known_where_games_end(bench):
@@ -73,7 +69,7 @@ def test_minigo_has_some_leaves_of_each_game_in_a_batch(bench):
     [
         ([64, 80], None),
         ([64, 0, 80], "no game ended in 1 of 3 rounds"),
-        ([64, 63], "in a round 63 games ended with 64 under way"),
+        ([64, 63], "a round ended only 63 games, with 64 in progress"),
     ],
 )
 def test_too_few_games_are_told(num_games, note):

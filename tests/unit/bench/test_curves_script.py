@@ -1,24 +1,17 @@
 """The script that draws curves of several seeds and tables of their means."""
 
-from __future__ import annotations
-
-import importlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-SCRIPTS = Path(__file__).parents[3] / "benchmarks" / "learning"
-
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    return importlib.import_module("curves")
+def script(load_script):
+    return load_script("learning/curves")
 
 
-def curve_file(path: Path, *rows: tuple[float, str]) -> Path:
+def curve_file(path, *rows):
     lines = ["agent_steps,return_mean", *(f"{x},{y}" for x, y in rows)]
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -36,28 +29,26 @@ def curve_file(path: Path, *rows: tuple[float, str]) -> Path:
     ],
 )
 def test_the_interquartile_mean_leaves_a_quarter_out_on_either_side(
-    script: Any, values: list[float], mean: float
-) -> None:
+    script, values, mean
+):
     assert float(script.interquartile_mean(values)) == mean
 
 
-def test_the_interquartile_mean_is_of_seeds(script: Any) -> None:
+def test_the_interquartile_mean_is_of_seeds(script):
     nan = np.nan
     values = [[1.0, nan, 0.0], [2.0, nan, nan], [3.0, nan, 4.0], [50.0, nan, nan]]
     found = script.interquartile_mean(values)
     np.testing.assert_array_equal(found, [2.5, nan, 2.0])
 
 
-def test_a_value_is_the_last_one_reached(script: Any) -> None:
+def test_a_value_is_the_last_one_reached(script):
     curve = np.array([100.0, 200.0, 1000.0]), np.array([1.0, 2.0, 3.0])
     found = script.values_at(curve, [99, 100, 199, 200, 1000, 1015, 1021])
     nan = np.nan
     np.testing.assert_array_equal(found, [nan, 1.0, 1.0, 2.0, 3.0, 3.0, nan])
 
 
-def test_the_table_has_means_and_ranges(
-    script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_table_has_means_and_ranges(script, tmp_path, capsys):
     seeds = [
         str(curve_file(tmp_path / f"{i}.csv", (500, ""), (1000, str(y)), (2000, "9")))
         for i, y in enumerate((-100, 2, 4, 100))
@@ -73,7 +64,7 @@ def test_the_table_has_means_and_ranges(
     ]
 
 
-def test_curves_are_drawn(script: Any, tmp_path: Path) -> None:
+def test_curves_are_drawn(script, tmp_path):
     pytest.importorskip("matplotlib")
     seed = curve_file(tmp_path / "a.csv", (1000, "7"), (2000, "8"))
     png = tmp_path / "a.png"
@@ -94,14 +85,7 @@ def test_curves_are_drawn(script: Any, tmp_path: Path) -> None:
         (["good.csv", "--at", ""], "must be numbers"),
     ],
 )
-def test_bad_usage_is_one_line(
-    script: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
-    told: str,
-) -> None:
+def test_bad_usage_is_one_line(script, tmp_path, monkeypatch, capsys, words, told):
     monkeypatch.chdir(tmp_path)
     Path("bytes.csv").write_bytes(b"\x89PNG\x00\xff")
     Path("columns.csv").write_text("a,b\n1,2\n")

@@ -1,37 +1,26 @@
 """The script that compares a device's answers, on the CPU as a device."""
 
-from __future__ import annotations
-
-import importlib.util
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.host_device import HostDevice
 
-SCRIPT = Path(__file__).parents[3] / "benchmarks" / "gpu" / "gpu_check.py"
-
 
 @pytest.mark.parametrize("is_wrong", [False, True])
 def test_answers_that_differ_are_named_with_the_way_they_came(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_wrong: bool
-) -> None:
-    spec = importlib.util.spec_from_file_location("gpu_check_script", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    script: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    load_script, monkeypatch, capsys, is_wrong
+):
+    script = load_script("gpu/gpu_check")
     if is_wrong:
         run = script.DeviceLane.run
 
-        def run_wrongly(lane: Any, num_rows: int) -> None:
+        def run_wrongly(lane, num_rows):
             run(lane, num_rows)
             lane.outputs["value"][num_rows - 1] += 1.0
 
         monkeypatch.setattr(script.DeviceLane, "run", run_wrongly)
-    monkeypatch.setattr(script, "CudaDevice", lambda word: HostDevice())
+    script.CudaDevice = lambda word: HostDevice()
     script.main(["--devices", "cpu", "--cases", "gomoku/5:2x8"])
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     errors = set(report.pop("errors"))

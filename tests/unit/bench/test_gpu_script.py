@@ -1,42 +1,29 @@
 """The script of a machine with a GPU survives what fails on it."""
 
-from __future__ import annotations
-
 import argparse
-import importlib.util
 import json
 import sys
 import time
-from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 
 from tests.refusals import refused
 
-SCRIPT = Path(__file__).parents[3] / "benchmarks" / "gpu" / "gpu.py"
-
 
 @pytest.fixture
-def script() -> Any:
-    spec = importlib.util.spec_from_file_location("gpu_script", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def script(load_script):
+    return load_script("gpu/gpu")
 
 
-def made(script: Any, folder: Path, seconds: float = 100.0) -> Any:
+def made(script, folder, seconds=100.0):
     return script.Bench(argparse.Namespace(seconds=seconds, devices="cpu"), folder)
 
 
-def test_a_stage_that_fails_is_reported_and_the_next_goes_on(
-    script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stage_that_fails_is_reported_and_the_next_goes_on(script, tmp_path, capsys):
     bench = made(script, tmp_path)
 
-    def fails() -> dict[str, object]:
+    def fails():
         bench.run([sys.executable, "-c", "import sys; sys.exit('no driver')"], 30)
         return {}
 
@@ -50,9 +37,7 @@ def test_a_stage_that_fails_is_reported_and_the_next_goes_on(
     assert lines[2]["error"].startswith("left out")
 
 
-def test_a_command_that_hangs_is_killed_with_its_children(
-    script: Any, tmp_path: Path
-) -> None:
+def test_a_command_that_hangs_is_killed_with_its_children(script, tmp_path):
     code = (
         "import subprocess, sys;"
         "subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
@@ -64,7 +49,7 @@ def test_a_command_that_hangs_is_killed_with_its_children(
     assert time.monotonic() - start_s < 300
 
 
-def test_a_difference_that_is_found_is_a_failure(script: Any, tmp_path: Path) -> None:
+def test_a_difference_that_is_found_is_a_failure(script, tmp_path):
     bench = made(script, tmp_path)
     bench.args.cases = script.CASES
     bench.run_json = lambda command, limit_s: {"errors": {}, "command": command}
@@ -78,24 +63,19 @@ def test_a_difference_that_is_found_is_a_failure(script: Any, tmp_path: Path) ->
     ("broken", "num_stages"),
     [(None, 11), ("environment", 1), ("build", 2), ("train", 11)],
 )
-def test_the_exit_code_is_0_where_all_is_well(
-    script: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    broken: str | None,
-    num_stages: int,
-) -> None:
+def test_the_exit_code_is_0_where_all_is_well(script, capsys, broken, num_stages):
     # As where Atari is installed.
-    monkeypatch.setattr(script.importlib.util, "find_spec", lambda name: name)
+    found = SimpleNamespace(find_spec=lambda name: name)
+    script.importlib = SimpleNamespace(util=found)
     stages_of = ("environment", "build", "check", "share", "train")
     for name in (*stages_of, "learner", "environments"):
 
-        def stage(*words: object, name: str = name) -> dict[str, object]:
+        def stage(*words, name=name):
             if name == broken:
                 raise script.StageError("no driver")
             return {"share_of_backend": 0.95}
 
-        monkeypatch.setattr(script.Bench, name, stage)
+        setattr(script.Bench, name, stage)
     assert script.main([]) == (0 if broken is None else 1)
     *stages, summary = map(json.loads, capsys.readouterr().out.splitlines())
     assert all(line["ok"] is (line["stage"] != broken) for line in stages)
@@ -104,8 +84,8 @@ def test_the_exit_code_is_0_where_all_is_well(
     assert len(summary["report"]["shares"]) == (5 if num_stages == 11 else 0)
 
 
-def test_the_summary_says_what_was_reached(script: Any) -> None:
-    def share(net: str, found: float) -> dict[str, Any]:
+def test_the_summary_says_what_was_reached(script):
+    def share(net, found):
         report = {"share_of_backend": found}
         return {"stage": f"share {net}", "ok": True, "report": report}
 
@@ -124,7 +104,7 @@ def test_the_summary_says_what_was_reached(script: Any) -> None:
     assert (none["ok"], none["report"]["reached"]) == (False, False)
 
 
-def test_progress_counts_what_is_on_the_disk(script: Any, tmp_path: Path) -> None:
+def test_progress_counts_what_is_on_the_disk(script, tmp_path):
     assert script.progress(tmp_path) == {"generations": 0, "models": 0, "steps": 0}
     segments = tmp_path / "experience" / "selfplay-0" / "1"
     segments.mkdir(parents=True)

@@ -1,13 +1,6 @@
 """The script that compares launchers: whose a process is."""
 
-from __future__ import annotations
-
-import importlib
-from pathlib import Path
-
 import pytest
-
-SCRIPTS = Path(__file__).parents[3] / "benchmarks" / "training"
 
 
 @pytest.mark.parametrize(
@@ -23,9 +16,5 @@ SCRIPTS = Path(__file__).parents[3] / "benchmarks" / "training"
         ("", "python -c pass"),
     ],
 )
-def test_a_process_is_a_role_of_tengen_or_of_the_launcher(
-    monkeypatch: pytest.MonkeyPatch, kind: str, line: str
-) -> None:
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    script = importlib.import_module("launchers")
-    assert script._kind(line.split()) == kind
+def test_a_process_is_a_role_of_tengen_or_of_the_launcher(load_script, kind, line):
+    assert load_script("training/launchers")._kind(line.split()) == kind

@@ -1,17 +1,13 @@
 """The script that makes the benchmark's runs: its score, and how it goes on."""
 
-from __future__ import annotations
-
 import csv
 import fcntl
-import importlib
 import json
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -59,7 +55,7 @@ passed |= {"smoothed_after_s": None, "confirmation": {"win_rate": 0.5625}}
 """
 
 
-def becomes_free(path: Path) -> bool:
+def becomes_free(path):
     """Returns whether those that held a lock die; waits for them."""
     with open(path) as file:
         for _ in range(200):
@@ -73,14 +69,12 @@ def becomes_free(path: Path) -> bool:
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    found = importlib.import_module("mlperf_runs")
+def script(load_script, monkeypatch, tmp_path):
+    found = load_script("learning/mlperf_runs")
     stub = tmp_path / "stub.py"
     stub.write_text(STUB)
-    monkeypatch.setattr(found, "TENGEN", [sys.executable, str(stub)])
-    monkeypatch.setattr(found, "LOOK_S", 0.01)
-    monkeypatch.setattr(found, "KILL_AFTER_S", 0.0)
+    found.TENGEN = [sys.executable, str(stub)]
+    found.LOOK_S, found.KILL_AFTER_S = 0.01, 0.0
     monkeypatch.setenv("STUB", "pass")
     return found
 
@@ -104,14 +98,14 @@ def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     ],
 )
 def test_the_score_leaves_the_fastest_and_the_slowest_out(
-    script: Any, times: list[float | None], mean: float | None, is_failure: bool
-) -> None:
+    script, times, mean, is_failure
+):
     found = script.score(times)
     assert found == (None if mean is None else pytest.approx(mean, abs=1e-9))
     assert script.too_few_passed(times) == is_failure
 
 
-def test_the_score_of_published_runs_is_told(script: Any) -> None:
+def test_the_score_of_published_runs_is_told(script):
     assert script.verdict(DGX_A100) == [
         "10 of 10 runs passed",
         "10,236.7 to 12,164.6 s, mean 11,271.0 s, standard deviation 698.9 s",
@@ -119,7 +113,7 @@ def test_the_score_of_published_runs_is_told(script: Any) -> None:
     ]
 
 
-def test_fewer_runs_have_no_score_of_mlperf(script: Any) -> None:
+def test_fewer_runs_have_no_score_of_mlperf(script):
     assert script.verdict([60.0, 120.0, None]) == [
         "2 of 3 runs passed",
         "60.0 to 120.0 s, mean 90.0 s, standard deviation 42.4 s",
@@ -140,14 +134,7 @@ def test_fewer_runs_have_no_score_of_mlperf(script: Any) -> None:
         (1, ["--restart-one"], "ended before it could be killed"),
     ],
 )
-def test_a_run_that_fails_is_told_of(
-    script: Any,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    seed: int,
-    more: list[str],
-    told: str,
-) -> None:
+def test_a_run_that_fails_is_told_of(script, tmp_path, capsys, seed, more, told):
     script.KILL_AFTER_S = 1000.0
     words = ["--out", str(tmp_path / "out"), "--target", "T", "--runs", "1", *more]
     assert script.main([*words, "--first-seed", str(seed)]) == 1
@@ -157,9 +144,7 @@ def test_a_run_that_fails_is_told_of(
         assert (kept["num_calls"], kept["num_kills"]) == (1, 0)
 
 
-def test_runs_are_made_once_and_told(
-    script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_are_made_once_and_told(script, tmp_path, capsys):
     words = ["--out", str(tmp_path / "out"), "--target", "T", "--runs", "2"]
     # Two runs make no score; both passed.
     assert script.main([*words, "--set", "a.b=1"]) == 0
@@ -188,9 +173,7 @@ def test_runs_are_made_once_and_told(
     assert "is of another command" in capsys.readouterr().err
 
 
-def test_a_folder_that_cannot_be_made_is_bad_usage(
-    script: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_cannot_be_made_is_bad_usage(script, tmp_path, capsys):
     file = tmp_path / "file"
     file.touch()
     with refused(SystemExit, "2"):
@@ -199,9 +182,7 @@ def test_a_folder_that_cannot_be_made_is_bad_usage(
     assert line.endswith(f"error: --out ({file}) cannot be made, File exists")
 
 
-def test_one_run_is_killed_and_goes_on(
-    script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_run_is_killed_and_goes_on(script, tmp_path, monkeypatch):
     monkeypatch.setenv("STUB", "hang")
     words = ["--out", str(tmp_path / "out"), "--target", "T", "--runs", "1"]
     assert script.main([*words, "--restart-one"]) == 0
@@ -218,9 +199,7 @@ def test_one_run_is_killed_and_goes_on(
     assert becomes_free(tmp_path / "out" / "seed-1" / "held")
 
 
-def test_sigterm_stops_the_run_too(
-    script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sigterm_stops_the_run_too(script, tmp_path, monkeypatch):
     monkeypatch.setenv("STUB", "hang")
     out = tmp_path / "out"
     code = (

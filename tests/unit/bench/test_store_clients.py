@@ -1,11 +1,6 @@
 """The clients of the store's benchmark, by a clock that only they move."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +15,6 @@ from tengen.cli.bench.store_clients import (
     run_writer,
 )
 from tengen.cli.bench.store_workloads import VARIANTS, Workload
-from tengen.experience import ReplayConfig
 from tengen.recipes import make_config
 from tengen.run import RunDirectory
 from tengen.store import Store, StoreConfig
@@ -31,52 +25,61 @@ SMALL = Workload("small", 1000, 1024, False, 0, 51, 51, 4)
 class Clock:
     """Stands in for the module ``time``."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 100.0
         self.used = 0.0
 
-    def perf_counter(self) -> float:
+    def perf_counter(self):
         return self.now
 
-    def process_time(self) -> float:
+    def process_time(self):
         return self.used
 
     thread_time = process_time
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds):
         self.now += seconds
 
-    def work(self, seconds: float) -> None:
+    def work(self, seconds):
         self.now += seconds
         self.used += seconds
 
 
 class Pipe:
-    def send(self, result: Any) -> None:
+    def send(self, result):
         self.result = result
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(store_clients, "time", clock)
     return clock
 
 
 @pytest.fixture
-def sample(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., dict[str, Any]]:
+def serve(monkeypatch):
+    """Returns a function that makes clients connect to a given store."""
+
+    def put(store):
+        connected = SimpleNamespace(connect=lambda address: store)
+        monkeypatch.setattr(store_clients, "Store", connected)
+
+    return put
+
+
+@pytest.fixture
+def sample(clock, serve):
     """Runs a sampler of batches whose n-th draw takes ``draw_s(n)`` seconds."""
 
-    def run(draw_s: Callable[[int], float], **options: Any) -> dict[str, Any]:
+    def run(draw_s, kind=np.ndarray, **options):
         count = 0
         columns = {
-            "data": np.ones((4, 1016), np.uint8),
-            "number": np.ones(4, np.int64),
+            "data": np.ones((4, 1016), np.uint8).view(kind),
+            "number": np.ones(4, np.int64).view(kind),
         }
 
-        def draw() -> Any:
+        def draw():
             nonlocal count
             clock.work(draw_s(count))
             count += 1
@@ -85,11 +88,8 @@ def sample(
         table = SimpleNamespace(
             sampler=lambda *args, **options: SimpleNamespace(sample=draw)
         )
-        store = SimpleNamespace(table=lambda name: table)
-        monkeypatch.setattr(
-            store_clients, "Store", SimpleNamespace(connect=lambda address: store)
-        )
-        pipe: Any = Pipe()
+        serve(SimpleNamespace(table=lambda name: table))
+        pipe = Pipe()
         options = {"warm_s": 0.0, "seconds": 10.0, "rate": 4 * 50.0, **options}
         run_sampler(pipe, Client(SMALL, "", batch_size=4, **options))
         return dict(pipe.result)
@@ -121,12 +121,7 @@ def test_a_call_that_was_due_and_never_made_counts_too(sample):
 def test_an_unpaced_call_is_timed_from_when_it_is_made(sample):
     result = sample(lambda count: 0.5 + (count == 3), rate=None)
     assert latencies([result]) == pytest.approx(
-        {
-            "p50_ms": 500,
-            "p99_ms": 1330,
-            "max_ms": 1500,
-            "service_p99_ms": 1330,
-        },
+        {"p50_ms": 500, "p99_ms": 1330, "max_ms": 1500, "service_p99_ms": 1330},
         abs=20,
     )
 
@@ -140,23 +135,18 @@ def test_latencies_are_of_all_results():
     assert latencies(results)["p99_ms"] == pytest.approx(9)
 
 
-def test_every_byte_of_a_batch_is_read_and_no_latency_has_it(
-    sample, clock, monkeypatch
-):
-    read: list[int] = []
+def test_every_byte_of_a_batch_is_read_and_no_latency_has_it(sample, clock):
+    read = []
 
     class Slow(np.ndarray):
-        """Takes a second to be summed up."""
+        """An array whose sum takes half a second."""
 
-        def sum(self, *args: Any, **options: Any) -> Any:
+        def sum(self, *args, **options):
             clock.work(0.5)
             read.append(self.nbytes)
             return super().sum(*args, **options)
 
-    monkeypatch.setattr(
-        np, "ones", lambda *args: np.full(*args[:1], 1, args[1]).view(Slow)
-    )
-    result = sample(lambda count: 0.001, rate=None)
+    result = sample(lambda count: 0.001, Slow, rate=None)
     num_batches = result["items"] // SMALL.batch_size
     assert sum(read) == result["read_bytes"] == num_batches * 4 * 1024
     assert latencies([result])["max_ms"] == pytest.approx(1)
@@ -180,38 +170,35 @@ def test_reading_sees_each_byte(place):
 def test_plain_copies_read_their_batches_too(clock, monkeypatch):
     take = np.take
 
-    def slow(*args: Any, **options: Any) -> Any:
+    def slow(*args, **options):
         clock.work(0.1)
         return take(*args, **options)
 
     monkeypatch.setattr(np, "take", slow)
-    pipe: Any = Pipe()
+    pipe = Pipe()
     run_copies(pipe, Client(SMALL, "", 0.0, 1.0, None, 4))
     assert pipe.result["read_bytes"] == pipe.result["items"] * SMALL.item_bytes > 0
 
 
-def test_a_writer_reads_nothing(clock, monkeypatch):
+def test_a_writer_reads_nothing(clock, serve):
     class Writer:
-        def __enter__(self) -> Writer:
+        def __enter__(self):
             return self
 
-        def __exit__(self, *_: object) -> None:
+        def __exit__(self, *_):
             pass
 
-        def append(self, columns: Any, is_first: Any = None) -> None:
+        def append(self, columns, is_first=None):
             clock.work(0.01)
 
-        def insert_each(self, name: str, num_steps: int) -> None:
+        def insert_each(self, name, num_steps):
             pass
 
-        def flush(self) -> None:
+        def flush(self):
             clock.work(1.0)
 
-    store = SimpleNamespace(writer=lambda *args, **options: Writer())
-    monkeypatch.setattr(
-        store_clients, "Store", SimpleNamespace(connect=lambda address: store)
-    )
-    pipe: Any = Pipe()
+    serve(SimpleNamespace(writer=lambda *args, **options: Writer()))
+    pipe = Pipe()
     run_writer(pipe, Client(SMALL, "", 0.0, 1.0, None, 4))
     assert pipe.result["read_bytes"] == 0
     # What it had inserted counts once it is there.
@@ -256,12 +243,11 @@ RUNS = {
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_it_has_the_defaults_of_its_run(name: str, tmp_path: Path) -> None:
+def test_it_has_the_defaults_of_its_run(name, tmp_path):
     pytest.importorskip("ale_py" if name != "sac_run" else "mujoco")
     workload = VARIANTS[name]
     config = make_config(*RUNS[name], None)
     agent = EnvironmentAgent.of(config.agent, "learn")
-    assert isinstance(config.store, ReplayConfig)
     table = config.family.plan_table(RunDirectory(tmp_path / "run")).table
     layout = agent.layout(config.signature.state)
     assert workload.step_bytes == table.step_bytes

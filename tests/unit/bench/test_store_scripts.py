@@ -1,13 +1,8 @@
 """The scripts that measure the store beside others, and the worth of a table's size."""
 
-from __future__ import annotations
-
-import importlib
 import json
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,15 +10,12 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("gymnasium")
 
-SCRIPTS = Path(__file__).parents[3] / "benchmarks" / "store"
 BUSY = "import time\nwhile time.process_time() < 0.5: pass"
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(SCRIPTS / "store_peers"))
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    return importlib.import_module
+def script(load_script):
+    return lambda name: load_script(f"store/store_peers/{name}")
 
 
 def test_cpu_seconds_count_what_children_used(script):
@@ -35,7 +27,6 @@ def test_cpu_seconds_count_what_children_used(script):
         [sys.executable, "-c", f"{BUSY}\nprint(flush=True)\ntime.sleep(600)"],
         stdout=subprocess.PIPE,
     ) as child:
-        assert child.stdout is not None
         child.stdout.readline()
         used = measure.tree_cpu_seconds() - before
         child.kill()
@@ -50,7 +41,7 @@ def test_our_peer_gives_back_what_was_inserted(script, name):
     peer.insert({"data": items[:63]})
     peer.insert({"data": items[63:]})
     peer.flush()
-    seen: set[int] = set()
+    seen = set()
     for _ in range(40):
         drawn = peer.sample()
         assert (drawn.columns["data"] == drawn.columns["data"][:, :1]).all()

@@ -85,7 +85,7 @@ def test_a_report_may_hold_the_exit_code(command, capsys):
         (
             MemoryError(),
             1,
-            "tengen: memory (all of it) is used up; ask for less, or free some\n",
+            "tengen: memory (all of it) is used up; request less, or free some\n",
         ),
     ],
 )

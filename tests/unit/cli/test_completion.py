@@ -1,7 +1,5 @@
 """The scripts of ``tengen completion``, run in their shells."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -78,7 +78,7 @@ def test_the_cores_are_those_of_the_quota(answers):
     answers(doctor, quota_cores=lambda: 1.5)
     answers(doctor, available_cores=lambda: 1)
     assert "1 of " in doctor.cores().text
-    assert "a quota of 1.5" in doctor.cores().text
+    assert "a CPU quota of 1.5" in doctor.cores().text
 
 
 def test_the_kernels_and_why_no_others(answers):
@@ -88,7 +88,7 @@ def test_the_kernels_and_why_no_others(answers):
     has = {"avx2", "fma", "bmi1", "bmi2", "avx512f"}
     answers(doctor, cpu_features=lambda: frozenset(has))
     assert doctor.kernels().text == (
-        "avx2: not avx512: it has no avx512bw avx512dq avx512vl avx512cd; "
+        "avx2: not avx512: the processor lacks avx512bw avx512dq avx512vl avx512cd; "
         "the processor has avx2 fma bmi1 bmi2"
     )
 
@@ -143,8 +143,8 @@ def test_an_extra_that_the_installed_tengen_has_not_is_told_as_such(answers):
     answers(doctor.metadata, requires=lambda name: ["numpy>=2"])
     found = doctor.check_extras()["[serve]"]
     assert found.state == "absent"
-    assert found.text.startswith("not an extra of the tengen that pip installed")
-    assert found.fix.startswith("install tengen again")
+    assert found.text.startswith("not an extra of the installed tengen")
+    assert found.fix.startswith("reinstall tengen")
 
 
 def test_no_advice_brings_the_project_that_has_the_name_on_pypi(answers):
@@ -155,9 +155,9 @@ def test_no_advice_brings_the_project_that_has_the_name_on_pypi(answers):
 @pytest.mark.parametrize(
     ("has", "native", "text", "fix"),
     [
-        (True, ("fp32", "bf16", "int8"), "OpenVINO in fp32, bf16, int8, what", ""),
-        (True, ("fp32",), "OpenVINO in fp32; the processor computes no bf16 or", ""),
-        (False, (), "torch, fp32 or bf16", pip_install("openvino")),
+        (True, ("fp32", "bf16", "int8"), "OpenVINO in fp32, bf16, int8; a run", ""),
+        (True, ("fp32",), "OpenVINO in fp32; the processor has no native bf16 or", ""),
+        (False, (), "torch, in fp32 or bf16", pip_install("openvino")),
     ],
 )
 def test_what_inference_computes_by(answers, has, native, text, fix):

@@ -1,14 +1,11 @@
 """The inputs of an image build are complete and pinned; no image is built."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
 import subprocess
 import tomllib
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 from deploy.docker import check_inputs
@@ -21,7 +18,7 @@ HERE = "deploy/docker"
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path):
     """A copy of the inputs of an image build, with empty source folders."""
     for name in (
         "constraints.txt",
@@ -41,7 +38,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_files_are_sound(name: str) -> None:
+def test_the_files_are_sound(name):
     assert list(check_inputs.problems(ROOT / HERE / name)) == []
 
 
@@ -58,9 +55,7 @@ def test_the_files_are_sound(name: str) -> None:
         ("../../.dockerignore", "!core\n", "", "(COPY core) must not be in .dockerig"),
     ],
 )
-def test_an_error_is_named(
-    root: Path, file: str, old: str, new: str, said: str
-) -> None:
+def test_an_error_is_named(root, file, old, new, said):
     changed = root / HERE / file
     text = changed.read_text()
     assert old in text
@@ -70,7 +65,7 @@ def test_an_error_is_named(
     assert all("\n" not in line for line in found)
 
 
-def test_both_images_build_tengen_alike() -> None:
+def test_both_images_build_tengen_alike():
     stages = [
         (ROOT / HERE / name).read_text().split("FROM ${BASE} AS build")[1].split("FROM")
         for name in FILES
@@ -78,7 +73,7 @@ def test_both_images_build_tengen_alike() -> None:
     assert stages[0][0] == stages[1][0]
 
 
-def test_pins_are_within_what_the_project_takes() -> None:
+def test_pins_are_within_what_the_project_takes():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lines = list(project["dependencies"])
     for extra in project["optional-dependencies"].values():
@@ -99,7 +94,7 @@ def test_pins_are_within_what_the_project_takes() -> None:
     assert wrong == []
 
 
-def test_packages_have_what_they_need_themselves() -> None:
+def test_packages_have_what_they_need_themselves():
     """Checks the installed packages; an image build runs pip check on all."""
     names = set()
     for file in ("packages.txt", "packages-cuda.txt"):
@@ -118,7 +113,7 @@ def test_packages_have_what_they_need_themselves() -> None:
     assert num_looked > 20
 
 
-def run(root: Path, *words: str, docker: str = "") -> subprocess.CompletedProcess[str]:
+def run(root, *words, docker=""):
     """Runs build.sh with a shell script as docker."""
     folder = root / "bin"
     folder.mkdir(exist_ok=True)
@@ -133,7 +128,7 @@ def run(root: Path, *words: str, docker: str = "") -> subprocess.CompletedProces
     )
 
 
-def test_a_dry_run_needs_no_docker(root: Path) -> None:
+def test_a_dry_run_needs_no_docker(root):
     done = run(root, "--cuda", "--dry-run")
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [
@@ -143,7 +138,7 @@ def test_a_dry_run_needs_no_docker(root: Path) -> None:
     ]
 
 
-def test_a_build_runs_the_command_of_the_dry_run(root: Path) -> None:
+def test_a_build_runs_the_command_of_the_dry_run(root):
     command = run(root, "--dry-run").stdout.split()
     done = run(root, docker='[ "$1" = info ] || echo docker "$@"')
     assert done.returncode == 0, done.stderr
@@ -158,9 +153,7 @@ def test_a_build_runs_the_command_of_the_dry_run(root: Path) -> None:
         (["--pin"], "echo latest", 1, "digest (latest) must be sha256:"),
     ],
 )
-def test_what_fails_is_one_line(
-    root: Path, words: list[str], docker: str, code: int, said: str
-) -> None:
+def test_what_fails_is_one_line(root, words, docker, code, said):
     base = (root / HERE / "base_image").read_text()
     done = run(root, *words, docker=docker)
     assert done.returncode == code
@@ -169,7 +162,7 @@ def test_what_fails_is_one_line(
     assert (root / HERE / "base_image").read_text() == base
 
 
-def test_an_input_that_is_refused_builds_nothing(root: Path) -> None:
+def test_an_input_that_is_refused_builds_nothing(root):
     (root / "src").rmdir()
     done = run(root, docker="echo docker")
     assert done.returncode == 2
@@ -177,7 +170,7 @@ def test_an_input_that_is_refused_builds_nothing(root: Path) -> None:
     assert "COPY src) must be there" in done.stderr
 
 
-def test_a_pin_is_the_registrys_digest(root: Path) -> None:
+def test_a_pin_is_the_registrys_digest(root):
     digest = "sha256:" + "3f" * 32
     done = run(root, "--pin", docker=f"echo {digest}")
     assert done.returncode == 0, done.stderr

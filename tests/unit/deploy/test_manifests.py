@@ -1,14 +1,10 @@
 """Manifests: generated from their table, valid by schemas, with valid commands."""
 
-from __future__ import annotations
-
 import copy
 import re
 import shutil
 from collections import Counter
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
@@ -22,8 +18,8 @@ from scripts.manifests.table import K8S, ROOT
 
 from tengen.launch.cluster.table import Node, check_fits, check_gpus, table_of
 from tengen.launch.workers import workers_at_once
-from tengen.roles import RunConfig, doors
-from tests.unit.docs.typed import Typed, config_of, object_commands
+from tengen.roles import doors
+from tests.unit.docs.typed import config_of, object_commands
 
 PAGE = (ROOT / "docs" / "howto" / "machines" / "deploy.md").read_text()
 FILES = {
@@ -46,14 +42,14 @@ MPI = "overlays/mpijob-4gpu-64cpu/mpijob.yaml"
 DATA = "minigo/data/job.yaml"
 
 
-def place(value: Any, path: str) -> Any:
+def place(value, path):
     """Returns the value at a path such as ``a.b.0.c``."""
     for word in path.split("."):
         value = value[int(word)] if isinstance(value, list) else value[word]
     return value
 
 
-def every(value: Any, key: str) -> list[Any]:
+def every(value, key):
     """Returns all values of ``key``, at any depth."""
     if isinstance(value, list):
         return [found for one in value for found in every(one, key)]
@@ -63,19 +59,19 @@ def every(value: Any, key: str) -> list[Any]:
     return here + [found for one in value.values() for found in every(one, key)]
 
 
-def test_files_are_made_of_the_table() -> None:
+def test_files_are_made_of_the_table():
     assert list(file_problems()) == []
 
 
 @pytest.mark.parametrize(("name", "one"), OBJECTS, ids=lambda one: str(one)[:40])
-def test_an_object_fits_its_schema(name: str, one: dict[str, Any]) -> None:
+def test_an_object_fits_its_schema(name, one):
     assert list(problems(one, own_schemas())) == [], name
 
 
 @pytest.mark.parametrize(
     ("name", "components"), RENDERS, ids=["+".join((n, *c)) for n, c in RENDERS]
 )
-def test_a_render_fits_its_schemas(name: str, components: tuple[str, ...]) -> None:
+def test_a_render_fits_its_schemas(name, components):
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not installed, which renders overlays")
     assert list(render_problems(name, components, own_schemas())) == []
@@ -98,9 +94,7 @@ def test_a_render_fits_its_schemas(name: str, components: tuple[str, ...]) -> No
         (DATA, "metadata", "lables", {}),
     ],
 )
-def test_a_field_that_is_wrong_is_found(
-    document: str, path: str, key: str, value: Any
-) -> None:
+def test_a_field_that_is_wrong_is_found(document, path, key, value):
     changed = copy.deepcopy(OBJECT[document])
     assert list(problems(changed, own_schemas())) == []
     place(changed, path)[key] = value
@@ -108,7 +102,7 @@ def test_a_field_that_is_wrong_is_found(
     assert key in line
 
 
-def test_a_kind_without_a_schema_is_found() -> None:
+def test_a_kind_without_a_schema_is_found():
     document = OBJECT[GO9] | {"apiVersion": "ray.io/v1alpha1"}
     (line,) = problems(document, own_schemas())
     assert "(ray.io/v1alpha1) must be known" in line
@@ -138,11 +132,11 @@ KEPT = {"properties": {"a": {}}, "x-kubernetes-preserve-unknown-fields": True}
         ({"properties": {"nullable": {}, "properties": {}}}, {"nullable": 1}, True),
     ],
 )
-def test_a_strict_schema(schema: dict[str, Any], value: Any, is_valid: bool) -> None:
+def test_a_strict_schema(schema, value, is_valid):
     assert jsonschema.Draft202012Validator(strict(schema)).is_valid(value) is is_valid
 
 
-def test_definitions_of_a_project_take_the_place_of_own_schemas(tmp_path: Path) -> None:
+def test_definitions_of_a_project_take_the_place_of_own_schemas(tmp_path):
     spec = {"type": "object", "properties": {"entrypoint": {"type": "string"}}}
     fields = {name: {} for name in ("apiVersion", "kind", "metadata")}
     version = {
@@ -155,13 +149,13 @@ def test_definitions_of_a_project_take_the_place_of_own_schemas(tmp_path: Path) 
     assert any("rayClusterSpec" in line for line in found)
 
 
-def test_the_command_takes_no_unknown_option() -> None:
+def test_the_command_takes_no_unknown_option():
     with pytest.raises(SystemExit) as ended:
         main(["--unknown"])
     assert ended.value.code == 2
 
 
-def test_what_pods_refer_to_is_there() -> None:
+def test_what_pods_refer_to_is_there():
     """Checks the objects of all overlays; users create the secrets themselves."""
     objects = [one for _, one in OBJECTS]
     made = {(one["kind"], one["metadata"]["name"]) for one in objects}
@@ -185,7 +179,7 @@ def test_what_pods_refer_to_is_there() -> None:
         assert mounted == {one["name"] for one in pod["spec"]["volumes"]}
 
 
-def test_images_are_those_of_the_docker_files() -> None:
+def test_images_are_those_of_the_docker_files():
     user = re.findall(
         r"^USER (\d+):\1$", check_inputs.HERE.joinpath("Dockerfile").read_text(), re.M
     )
@@ -200,20 +194,20 @@ COMMANDS = [typed for name, one in OBJECTS for typed in object_commands(one, nam
 
 
 @pytest.mark.parametrize("typed", COMMANDS, ids=lambda typed: typed.where)
-def test_tengen_takes_a_command(typed: Typed) -> None:
+def test_tengen_takes_a_command(typed):
     if any(word.startswith("atari/") for word in typed.words):
         pytest.importorskip("ale_py", reason="ale-py is not installed")
     config_of(typed.words)
 
 
-def config_in(file: str) -> RunConfig:
+def config_in(file):
     """Returns the config of the run that a manifest's command creates."""
     found = [config_of(typed.words) for typed in object_commands(FILES[file], file)]
     (config,) = [one for one in found if one is not None]
     return config
 
 
-def nodes_in(file: str, *, most: bool = False) -> list[Node]:
+def nodes_in(file, *, most=False):
     """Returns the nodes that Ray would list for a cluster's pods."""
     (groups,) = every(FILES[file], "workerGroupSpecs")
     nodes = []
@@ -234,7 +228,7 @@ def nodes_in(file: str, *, most: bool = False) -> list[Node]:
         ("raycluster-atari/job.yaml", "raycluster.yaml", "learn inference actor"),
     ],
 )
-def test_roles_fit_the_pods_of_ray(file: str, cluster: str, roles: str) -> None:
+def test_roles_fit_the_pods_of_ray(file, cluster, roles):
     if cluster:
         pytest.importorskip("ale_py", reason="ale-py is not installed")
     config = config_in(f"overlays/{file}")
@@ -252,7 +246,7 @@ def test_roles_fit_the_pods_of_ray(file: str, cluster: str, roles: str) -> None:
     check_fits(config, table_of(config, nodes), nodes)
 
 
-def test_plain_jobs_have_each_role_once() -> None:
+def test_plain_jobs_have_each_role_once():
     learner, selfplay = (
         f"overlays/jobs-selfplay/{n}.yaml" for n in ("learner", "selfplay")
     )
@@ -266,7 +260,7 @@ def test_plain_jobs_have_each_role_once() -> None:
     assert sorted(roles) == sorted((*needed, "train"))
 
 
-def test_mirrors_connect_where_the_learner_listens() -> None:
+def test_mirrors_connect_where_the_learner_listens():
     (component,) = FILES["components/mirrors/kustomization.yaml"]
     text = (K8S / "components" / "mirrors" / "kustomization.yaml").read_text()
     (listens,) = re.findall(r"launch\.listen=0\.0\.0\.0:(\d+)", text)
@@ -285,13 +279,12 @@ def test_mirrors_connect_where_the_learner_listens() -> None:
 UNITS = {"m": Decimal("0.001"), "": 1, "Gi": 2**30, "Mi": 2**20, "Ti": 2**40}
 
 
-def amount(quantity: object) -> Decimal:
+def amount(quantity):
     match = re.fullmatch(r"(\d+)(m|Mi|Gi|Ti|)", str(quantity))
-    assert match is not None, quantity
     return int(match[1]) * Decimal(UNITS[match[2]])
 
 
-def pods_of(value: Any) -> list[tuple[int, dict[str, Any]]]:
+def pods_of(value):
     """Returns pod templates with their maximum numbers of pods."""
     if isinstance(value, list):
         return [found for one in value for found in pods_of(one)]
@@ -308,9 +301,9 @@ def pods_of(value: Any) -> list[tuple[int, dict[str, Any]]]:
     return found
 
 
-def limits_of(pods: list[tuple[int, dict[str, Any]]]) -> dict[str, Decimal]:
+def limits_of(pods):
     """Returns the sums of the limits of all containers."""
-    total: dict[str, Decimal] = {}
+    total = {}
     for count, pod in pods:
         for one in pod["spec"]["containers"]:
             for name, value in one["resources"]["limits"].items():
@@ -321,7 +314,7 @@ def limits_of(pods: list[tuple[int, dict[str, Any]]]) -> dict[str, Decimal]:
 @pytest.mark.parametrize(
     "file", [name for name in FILES if name.startswith(("overlays", "minigo"))]
 )
-def test_a_queue_admits_all_pods_that_there_may_be(file: str) -> None:
+def test_a_queue_admits_all_pods_that_there_may_be(file):
     (volcano,) = FILES["components/queue-volcano/queue.yaml"]
     most = volcano["spec"]["capability"]
     (kueue,) = every(FILES["components/queue-kueue/queue.yaml"], "flavors")

@@ -1,7 +1,5 @@
 """MLPerf minigo on clusters: the placement of roles, and the scripts in its pods."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -10,9 +8,7 @@ from pathlib import Path
 import pytest
 from scripts.manifests.table import DATA, K8S, MPI_WORKERS, PORTS, ROOT, SIZES
 
-from tengen.launch.launcher import Placed
 from tengen.launch.ranks.table import RankInfo, filled, place
-from tengen.roles import RunConfig
 from tests.unit.deploy.test_manifests import config_in
 from tests.unit.docs.typed import config_of, page_commands
 
@@ -20,9 +16,7 @@ PAGE = ROOT / "docs" / "howto" / "train" / "mlperf.md"
 SCRIPTS = K8S / "minigo" / "data"
 
 
-def placed(
-    config: RunConfig, hosts: list[str], cores: int, num_gpus: int
-) -> list[Placed]:
+def placed(config, hosts, cores, num_gpus):
     """Returns tengen's placement of roles on ranks."""
     devices = tuple(map(str, range(num_gpus)))
     ranks = [
@@ -32,12 +26,12 @@ def placed(
     return place(filled(config, ranks), ranks)
 
 
-def hosts_of(table: list[Placed], role: str) -> list[str]:
+def hosts_of(table, role):
     return [one.host for one in table if role == one.worker.given_as]
 
 
 @pytest.mark.parametrize(("name", "num_workers"), MPI_WORKERS.items())
-def test_each_rank_has_the_role_that_the_page_says(name: str, num_workers: int) -> None:
+def test_each_rank_has_the_role_that_the_page_says(name, num_workers):
     size = SIZES["minigo-worker"]
     workers = [f"minigo-worker-{index}" for index in range(num_workers)]
     config = config_in(f"overlays/{name}/mpijob.yaml")
@@ -64,9 +58,7 @@ def test_each_rank_has_the_role_that_the_page_says(name: str, num_workers: int) 
 
 
 @pytest.mark.parametrize(("num_gpus", "num_learners"), [(4, 1), (8, 3)])
-def test_one_host_shares_its_gpus_out_as_the_page_says(
-    num_gpus: int, num_learners: int
-) -> None:
+def test_one_host_shares_its_gpus_out_as_the_page_says(num_gpus, num_learners):
     row = rf"^\| one host with {num_gpus} GPUs \| `mpirun -n (\d+) "
     (num_ranks,) = re.findall(row, PAGE.read_text(), re.M)
     typed = next(
@@ -75,7 +67,6 @@ def test_one_host_shares_its_gpus_out_as_the_page_says(
         if f"mpirun -n {num_ranks} --bind" in one.where and "go/19" in one.words
     )
     config = config_of(typed.words)
-    assert config is not None
     table = placed(config, ["first"] * int(num_ranks), 16 * num_gpus, num_gpus)
     owned = [one.devices for one in table if one.worker.name.startswith("learn")]
     owned += [one.devices for one in table if one.worker.given_as == "selfplay"]
@@ -85,7 +76,7 @@ def test_one_host_shares_its_gpus_out_as_the_page_says(
     assert sorted([*owned, left]) == [(one,) for one in map(str, range(num_gpus))]
 
 
-def test_ssh_has_one_port_and_one_key_on_both_sides() -> None:
+def test_ssh_has_one_port_and_one_key_on_both_sides():
     folder = K8S / "minigo" / "mpijob"
     key = "/etc/tengen/ssh/"
     for name, fields in (
@@ -98,9 +89,7 @@ def test_ssh_has_one_port_and_one_key_on_both_sides() -> None:
         assert all(found[field].startswith(key) for field in fields)
 
 
-def run(
-    script: str, *words: str, path: Path | None = None
-) -> subprocess.CompletedProcess[str]:
+def run(script, *words, path=None):
     searched = os.environ["PATH"]
     return subprocess.run(
         ["bash", SCRIPTS / script, *words],
@@ -112,7 +101,7 @@ def run(
     )
 
 
-def test_a_wait_ends_with_its_file_or_its_deadline(tmp_path: Path) -> None:
+def test_a_wait_ends_with_its_file_or_its_deadline(tmp_path):
     file = tmp_path / "READY"
     done = run("wait.sh", str(file), "1", "job/minigo-data")
     assert done.returncode == 1
@@ -123,7 +112,7 @@ def test_a_wait_ends_with_its_file_or_its_deadline(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def told(num_generations: int, num_games: int) -> str:
+def told(num_generations, num_games):
     """Returns a shell line that prints the import's output; one generation is small."""
     lines = ["000009: 8191 games, 3 rows"]
     lines += [
@@ -135,7 +124,7 @@ def told(num_generations: int, num_games: int) -> str:
 
 
 @pytest.fixture
-def programs(tmp_path: Path) -> Path:
+def programs(tmp_path):
     """Fakes: python3 fetches an archive, and tengen creates the requested folders."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -155,7 +144,7 @@ def programs(tmp_path: Path) -> Path:
     return folder
 
 
-def test_data_is_ready_when_all_of_it_is_there(tmp_path: Path, programs: Path) -> None:
+def test_data_is_ready_when_all_of_it_is_there(tmp_path, programs):
     data = tmp_path / Path(DATA).name
     done = run("fetch.sh", str(data), path=programs)
     assert (done.returncode, done.stderr) == (0, "")
@@ -179,9 +168,7 @@ def test_data_is_ready_when_all_of_it_is_there(tmp_path: Path, programs: Path) -
     assert (tmp_path / "log").read_text().splitlines() == asked
 
 
-def test_a_network_that_comes_later_is_waited_for(
-    tmp_path: Path, programs: Path
-) -> None:
+def test_a_network_that_comes_later_is_waited_for(tmp_path, programs):
     fetch = programs / "python3"
     fetch.rename(programs / "online")
     offline = f"[[ -e {tmp_path}/tried ]] || {{ touch {tmp_path}/tried; exit 1; }}"
@@ -208,8 +195,8 @@ FEW = "must have 5 generations of at least 8192 games, not"
     ],
 )
 def test_data_that_cannot_be_made_is_not_ready(
-    tmp_path: Path, programs: Path, program: str, text: str, code: int, said: str
-) -> None:
+    tmp_path, programs, program, text, code, said
+):
     (programs / program).write_text(f"#!/bin/bash\n{text}\n")
     data = tmp_path / "data"
     done = run("fetch.sh", str(data), path=programs)
@@ -218,9 +205,7 @@ def test_data_that_cannot_be_made_is_not_ready(
     assert not (data / "READY").exists()
 
 
-def test_games_of_two_folders_are_refused_by_name(
-    tmp_path: Path, programs: Path
-) -> None:
+def test_games_of_two_folders_are_refused_by_name(tmp_path, programs):
     data, ck = tmp_path / "data", tmp_path / "archive" / "ck"
     (ck / "old" / "selfplay" / "000003").mkdir(parents=True)
     done = run("fetch.sh", str(data), path=programs)
@@ -231,7 +216,7 @@ def test_games_of_two_folders_are_refused_by_name(
     assert not (data / "READY").exists()
 
 
-def test_a_worker_hands_on_the_variables_that_ranks_need(tmp_path: Path) -> None:
+def test_a_worker_hands_on_the_variables_that_ranks_need(tmp_path):
     sshd = tmp_path / "sshd"
     sshd.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
     sshd.chmod(0o755)

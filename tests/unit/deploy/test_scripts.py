@@ -1,7 +1,5 @@
 """Scripts for Slurm, and every command line of deploy/ and of its page."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
@@ -9,14 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tengen.errors import UsageError
 from tests.refusals import refused
-from tests.unit.docs.typed import Typed, config_of, page_commands, script_commands
+from tests.unit.docs.typed import config_of, page_commands, script_commands
 
 ROOT = Path(__file__).resolve().parents[3]
 SLURM = ROOT / "deploy" / "slurm"
@@ -30,14 +27,14 @@ PAGES = [
 ]
 
 
-def all_commands() -> Iterator[Typed]:
+def all_commands():
     for path in SCRIPTS:
         yield from script_commands(path)
     for page in PAGES:
         yield from page_commands(page)
 
 
-def test_they_are_found() -> None:
+def test_they_are_found():
     words = [typed.words for typed in all_commands()]
     assert ("learn", "/shared/go9", "--threads", "8") in words
     assert ("selfplay", "/shared/go9", "--threads", "8") in words
@@ -48,12 +45,12 @@ def test_they_are_found() -> None:
 @pytest.mark.parametrize(
     "typed", list(all_commands()), ids=lambda typed: " ".join(typed.words)
 )
-def test_tengen_takes_it(typed: Typed) -> None:
+def test_tengen_takes_it(typed):
     # The placeholder TASK stands for any task.
     config_of(tuple("go/9" if word == "TASK" else word for word in typed.words))
 
 
-def test_a_flag_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_flag_that_is_not_there_is_refused(tmp_path):
     script = tmp_path / "a.sbatch"
     script.write_text(
         'RUN=${RUN:-/a}\nexec srun tengen learn "$RUN" \\\n  --thread 8\n'
@@ -64,7 +61,7 @@ def test_a_flag_that_is_not_there_is_refused(tmp_path: Path) -> None:
         config_of(typed.words)
 
 
-def test_what_only_names_tengen_is_no_command(tmp_path: Path) -> None:
+def test_what_only_names_tengen_is_no_command(tmp_path):
     page = tmp_path / "a.md"
     page.write_text(
         "`tengen` is a word, `tengen stop RUN` a command.\n\n```\n"
@@ -78,7 +75,7 @@ def test_what_only_names_tengen_is_no_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
-def test_it_passes_shellcheck(path: Path) -> None:
+def test_it_passes_shellcheck(path):
     beside = Path(sys.executable).parent / "shellcheck"
     program = str(beside) if beside.exists() else shutil.which("shellcheck")
     if program is None:
@@ -89,7 +86,7 @@ def test_it_passes_shellcheck(path: Path) -> None:
 
 
 @pytest.fixture
-def programs(tmp_path: Path) -> dict[str, str]:
+def programs(tmp_path):
     """An environment in which tengen, srun and scontrol log their arguments."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -115,9 +112,7 @@ def programs(tmp_path: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def started(
-    name: str, environment: dict[str, str]
-) -> Iterator[subprocess.Popen[bytes]]:
+def started(name, environment):
     """Starts a Slurm script in its own session; kills all its processes at the end."""
     command = ["bash", str(SLURM / name)]
     process = subprocess.Popen(command, env=environment, start_new_session=True)
@@ -129,11 +124,11 @@ def started(
         process.wait()
 
 
-def told(programs: dict[str, str]) -> list[str]:
+def told(programs):
     return Path(programs["LOG"]).read_text().splitlines()
 
 
-def wait_for(programs: dict[str, str], line: str) -> None:
+def wait_for(programs, line):
     for _ in range(30_000):
         if any(one.startswith(line) for one in told(programs)):
             return
@@ -141,9 +136,7 @@ def wait_for(programs: dict[str, str], line: str) -> None:
     raise AssertionError(f"{line} was never told: {told(programs)}")
 
 
-def test_the_learner_makes_the_run_and_saves_and_queues_again(
-    programs: dict[str, str],
-) -> None:
+def test_the_learner_makes_the_run_and_saves_and_queues_again(programs):
     environment = {**programs, "SLURM_JOB_ID": "7"}
     with started("learner.sbatch", environment) as process:
         for role in ("learn", "export", "gate"):
@@ -160,8 +153,8 @@ def test_the_learner_makes_the_run_and_saves_and_queues_again(
 
 @pytest.mark.parametrize(("num_restarts", "is_kept"), [(None, False), ("1", True)])
 def test_a_run_that_was_stopped_goes_on_where_somebody_submits_it(
-    programs: dict[str, str], num_restarts: str | None, is_kept: bool
-) -> None:
+    programs, num_restarts, is_kept
+):
     run = Path(programs["RUN"])
     run.mkdir()
     for name in ("run.json", "STOP"):
@@ -175,9 +168,7 @@ def test_a_run_that_was_stopped_goes_on_where_somebody_submits_it(
     assert (run / "STOP").exists() is is_kept
 
 
-def test_a_role_of_the_learner_that_fails_ends_the_others(
-    programs: dict[str, str],
-) -> None:
+def test_a_role_of_the_learner_that_fails_ends_the_others(programs):
     environment = {**programs, "SLURM_JOB_ID": "7", "ENDS": "gate"}
     with started("learner.sbatch", environment) as process:
         assert process.wait(900) == 1
@@ -185,7 +176,7 @@ def test_a_role_of_the_learner_that_fails_ends_the_others(
     assert not any(line.startswith("scontrol") for line in lines)
 
 
-def test_a_task_of_the_array_is_the_role_itself(programs: dict[str, str]) -> None:
+def test_a_task_of_the_array_is_the_role_itself(programs):
     Path(programs["RUN"]).mkdir()
     (Path(programs["RUN"]) / "run.json").touch()
     environment = {**programs, "SLURM_CPUS_PER_TASK": "6"}
@@ -197,9 +188,7 @@ def test_a_task_of_the_array_is_the_role_itself(programs: dict[str, str]) -> Non
     assert told(programs)[-1] == "selfplay ended"
 
 
-def test_the_mpi_job_starts_a_process_a_task_on_the_cores_of_a_task(
-    programs: dict[str, str],
-) -> None:
+def test_the_mpi_job_starts_a_process_a_task_on_the_cores_of_a_task(programs):
     environment = {**programs, "SLURM_CPUS_PER_TASK": "6"}
     subprocess.run(
         ["bash", SLURM / "train_mpi.sbatch"], env=environment, timeout=900, check=True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,16 +26,16 @@ class Block:
     text: str
 
 
-def name_of(page: Path) -> str:
+def name_of(page):
     return page.relative_to(ROOT).as_posix()
 
 
-def blocks_of(page: Path) -> Iterator[Block]:
+def blocks_of(page):
     text = page.read_text()
     for match in _FENCE.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
         yield Block(page, line, match[1], match[2])
 
 
-def prose_of(page: Path) -> str:
+def prose_of(page):
     return _FENCE.sub("", page.read_text())

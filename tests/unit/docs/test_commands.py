@@ -1,7 +1,5 @@
 """Every command and file that a page names exists."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import re
@@ -9,7 +7,7 @@ from pathlib import Path
 
 from tengen.cli import command_parser, find_command
 from tests.unit.docs.pages import PAGES, ROOT, blocks_of, name_of, prose_of
-from tests.unit.docs.typed import Typed, page_commands
+from tests.unit.docs.typed import page_commands
 
 # Folders of the checkout; every path below them that a page names must exist.
 FOLDERS = (
@@ -23,11 +21,11 @@ TO_WRITE = re.compile(
 )
 
 
-def commands() -> list[tuple[str, Typed]]:
+def commands():
     return [(name_of(page), typed) for page in PAGES for typed in page_commands(page)]
 
 
-def long_options(parser: argparse.ArgumentParser) -> set[str]:
+def long_options(parser):
     """Returns the options of a parser and of its subparsers."""
     found = {text for action in parser._actions for text in action.option_strings}
     for action in parser._actions:
@@ -37,7 +35,7 @@ def long_options(parser: argparse.ArgumentParser) -> set[str]:
     return found
 
 
-def test_commands_and_their_options_are_known() -> None:
+def test_commands_and_their_options_are_known():
     found = commands()
     assert len(found) > 300
     wrong = []
@@ -51,7 +49,7 @@ def test_commands_and_their_options_are_known() -> None:
     assert wrong == []
 
 
-def test_files_that_are_named_are_there() -> None:
+def test_files_that_are_named_are_there():
     wrong = []
     for page in PAGES:
         spans = re.findall(r"`([^`]+)`", prose_of(page))
@@ -66,7 +64,7 @@ def test_files_that_are_named_are_there() -> None:
     assert wrong == []
 
 
-def test_targets_of_make_that_are_named_are_there() -> None:
+def test_targets_of_make_that_are_named_are_there():
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
     named = {
         (name_of(page), target)
@@ -78,7 +76,7 @@ def test_targets_of_make_that_are_named_are_there() -> None:
     assert [one for one in sorted(named) if one[1] not in targets] == []
 
 
-def test_lists_begin_after_an_empty_line() -> None:
+def test_lists_begin_after_an_empty_line():
     """Without an empty line, a list renders on GitHub but not on the site."""
     item, above_it = re.compile(r"([-*]|\d+\.) "), re.compile(r"([-*]|\d+\.) |  |\s*$")
     wrong = [
@@ -100,7 +98,7 @@ SUFFIXES = {".c", ".cc", ".h", ".ipynb", ".json", ".md", ".py", ".sh", ".toml", 
 SUFFIXES |= {".sbatch", ".ts", ".yml"}
 
 
-def test_scripts_and_pages_that_any_file_names_are_there() -> None:
+def test_scripts_and_pages_that_any_file_names_are_there():
     """Checks the full text of results, manifests and code, docstrings included."""
     found = [path for name in FOLDERS for path in (ROOT / name).rglob("*")]
     wrong = [

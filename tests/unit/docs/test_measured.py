@@ -1,7 +1,5 @@
 """The page of measured figures agrees with the result files that it links."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -13,25 +11,25 @@ ROW = re.compile(r"^\| (.+?) \| (.+?) \| \[(\S+)\]\((\S+)\): \"(.+)\" \|$", re.M
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 
-def squeezed(text: str) -> str:
+def squeezed(text):
     return " ".join(text.split())
 
 
-def rows() -> list[tuple[str, str, str, str]]:
+def rows():
     return [
         (figure, value, link, quotation.replace("\\|", "|"))
         for figure, value, _, link, quotation in ROW.findall(PAGE.read_text())
     ]
 
 
-def test_every_figure_has_a_quotation() -> None:
+def test_every_figure_has_a_quotation():
     lines = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")]
     heads = [line for line in lines if line.startswith("| figure ")]
     assert len(rows()) == len(lines) - len(heads)
     assert len(rows()) > 20
 
 
-def is_near(number: str, others: list[str]) -> bool:
+def is_near(number, others):
     """Returns whether another number, over 1, 1e3 or 1e6, rounds to ``number``."""
     value = float(number.replace(",", ""))
     digits = len(number.partition(".")[2])
@@ -44,9 +42,7 @@ def is_near(number: str, others: list[str]) -> bool:
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row[0][:40])
-def test_the_file_has_the_quotation_and_that_the_figure(
-    row: tuple[str, str, str, str],
-) -> None:
+def test_the_file_has_the_quotation_and_that_the_figure(row):
     """At least one of a row's numbers agrees, rounded; won games in per cent."""
     _, value, link, quotation = row
     assert squeezed(quotation) in squeezed((PAGE.parent / link).resolve().read_text())

@@ -3,8 +3,6 @@
 Its reference pages are compared with the code.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import html
 import importlib
@@ -13,7 +11,6 @@ import pkgutil
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -45,7 +42,7 @@ INSIDE = {
 OF_PLAYERS = {"Level", "Manifest", "RatedLevel"}
 
 
-def build(out: Path) -> subprocess.CompletedProcess[str]:
+def build(out):
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", out]
     # Otherwise mkdocs-material prints a coloured notice about MkDocs 2.
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
@@ -59,12 +56,12 @@ def build(out: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def text_of(page: Path) -> str:
+def text_of(page):
     return html.unescape(re.sub(r"<[^>]+>", "", page.read_text()))
 
 
 @pytest.mark.slow
-def test_the_site_is_whole(tmp_path: Path) -> None:
+def test_the_site_is_whole(tmp_path):
     """One test for all checks, because a build takes ten CPU-seconds."""
     done = build(tmp_path)
     assert done.returncode == 0, done.stderr
@@ -74,25 +71,24 @@ def test_the_site_is_whole(tmp_path: Path) -> None:
     check_references(tmp_path)
 
 
-def check_pages(site: Path) -> None:
+def check_pages(site):
     """Checks that the site has each page of docs/ and loads no external resource."""
     for page in PAGES:
         place = links.page_of(name_of(page))
-        assert place is not None
         shown = site / place.replace("README.md", "index.md")
         assert shown.with_suffix(".html").exists(), place
     for shown in site.rglob("*.html"):
         assert FETCHED.search(shown.read_text()) is None, shown
 
 
-def check_links(site: Path) -> None:
+def check_links(site):
     page = (site / "architecture.html").read_text()
     place = "howto/machines/roles"
     assert f'<a href="{place}.html"><code>docs/{place}.md</code></a>' in page
     assert 'href="results/strength.html"' in (site / "measured.html").read_text()
 
 
-def check_references(site: Path) -> None:
+def check_references(site):
     """Checks that every command, setting and Python name is in the references."""
     folder = site / "reference"
     commands = text_of(folder / "commands.html")
@@ -108,7 +104,7 @@ def check_references(site: Path) -> None:
 
 
 @pytest.mark.slow
-def test_no_config_is_left_out() -> None:
+def test_no_config_is_left_out():
     known = {config.__name__ for config in configs.documented_configs()}
     left = set()
     for module in pkgutil.walk_packages(tengen.__path__, "tengen."):
@@ -130,7 +126,7 @@ def test_no_config_is_left_out() -> None:
     assert left <= INSIDE | OF_PLAYERS
 
 
-def test_links_lead_to_files() -> None:
+def test_links_lead_to_files():
     """Checks relative links between files of the checkout, without a site."""
     wrong = [
         f"{name_of(page)}: {target}"

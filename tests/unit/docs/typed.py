@@ -5,13 +5,9 @@ from __future__ import annotations
 import functools
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from tengen.cli import parse_command
-from tengen.roles import RunConfig
 from tests.configs import new_config
 
 # After these words "tengen" is a name and not a program.
@@ -29,7 +25,7 @@ class Typed:
 
 
 @functools.cache
-def config_of(words: tuple[str, ...]) -> RunConfig | None:
+def config_of(words):
     """Returns the config of a new run as ``train`` creates it; None for other commands.
 
     Raises:
@@ -53,7 +49,7 @@ def config_of(words: tuple[str, ...]) -> RunConfig | None:
     return config
 
 
-def object_commands(value: Any, where: str) -> Iterator[Typed]:
+def object_commands(value, where):
     """Yields a manifest's commands: of its containers, and of a RayJob's entrypoint."""
     if isinstance(value, list):
         for one in value:
@@ -71,7 +67,7 @@ def object_commands(value: Any, where: str) -> Iterator[Typed]:
         yield from object_commands(one, where)
 
 
-def script_commands(path: Path) -> Iterator[Typed]:
+def script_commands(path):
     """Yields the commands of a shell script.
 
     A variable is replaced by its default in the script, ``${RUN:-x}``, or by 1.
@@ -81,7 +77,7 @@ def script_commands(path: Path) -> Iterator[Typed]:
     yield from _of_text(text, path.name, values)
 
 
-def page_commands(path: Path) -> Iterator[Typed]:
+def page_commands(path):
     """Yields the commands of a Markdown page, in blocks and in backticks."""
     text = path.read_text()
     for block in re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S):
@@ -93,13 +89,13 @@ def page_commands(path: Path) -> Iterator[Typed]:
             yield from _of_text(span, f"{path.name}, {span}", {})
 
 
-def _of_text(text: str, where: str, values: Mapping[str, str]) -> Iterator[Typed]:
+def _of_text(text, where, values):
     for line in text.replace("\\\n", " ").split("\n"):
         if re.search(r"\btengen\s", line) and not line.lstrip().startswith("#"):
             yield from _commands(_words(_expanded(line, values)), where)
 
 
-def _words(line: str) -> list[str]:
+def _words(line):
     lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|()<>")
     lexer.whitespace_split = True
     try:
@@ -108,15 +104,15 @@ def _words(line: str) -> list[str]:
         return []
 
 
-def _expanded(line: str, values: Mapping[str, str]) -> str:
-    def value(match: re.Match[str]) -> str:
+def _expanded(line, values):
+    def value(match):
         name = match[1] or match[2]
         return match[3] or values.get(name) or "1"
 
     return re.sub(r"\$(?:(\w+)|\{(\w+)(?::-([^}]*))?\})", value, line)
 
 
-def _commands(words: Sequence[str], where: str) -> Iterator[Typed]:
+def _commands(words, where):
     """Yields the arguments after each word ``tengen`` that names the program."""
     for place, word in enumerate(words):
         before = words[place - 1] if place else ""

@@ -1,7 +1,5 @@
 """Atari on ALE's vector form: what the package gives, and its traps."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np
@@ -80,7 +78,7 @@ def test_a_life_ends_what_is_learned_and_not_the_episode():
 
 
 @needs_ale
-def test_a_limit_cuts_an_episode_short(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limit_cuts_an_episode_short(monkeypatch):
     # In frames, of which a step is four.
     monkeypatch.setattr(ale, "_MAX_FRAMES", 80)
     env = suite.make("atari/Pong", 2, 0)

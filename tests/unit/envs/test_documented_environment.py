@@ -1,14 +1,11 @@
 """The worked example of docs/tutorials/own_environment.md, trained and scored."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -48,8 +45,7 @@ def report_of(cwd, name):
     words = [sys.executable, "-P", "-m", "tengen", *shlex.split(line)[1:], "--json"]
     done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
-    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return report
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def test_it_steps_as_the_page_says(folder, monkeypatch):

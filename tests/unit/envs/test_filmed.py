@@ -129,8 +129,8 @@ def test_mujoco_without_a_display():
 @pytest.mark.parametrize(
     ("task", "why"),
     [
-        ("popgym/RepeatPreviousEasy", 'metadata names no render mode "rgb_array"'),
-        (f"{MODULE}:Catch", 'metadata names no render mode "rgb_array"'),
+        ("popgym/RepeatPreviousEasy", 'metadata lacks render mode "rgb_array"'),
+        (f"{MODULE}:Catch", 'metadata lacks render mode "rgb_array"'),
         (f"{MODULE}:ShownBadly", "render() returned object (), not uint8 [H, W, 3]"),
         (f"{MODULE}:NotShown", "render() raised ValueError: no screen; leave --vid"),
         ("CartPole-v7", "is not known to Gymnasium"),

@@ -255,11 +255,10 @@ def test_numbers_that_are_not_finite_are_named(value):
 @pytest.mark.parametrize("value", [1e39, -1e300, 2 * 10**38 * 2.0])
 def test_a_number_that_float32_cannot_hold_is_named_as_it_was(value):
     observations = Observations(box(np.float64), "task")
-    with pytest.raises(RunError) as caught:
+    with refused(
+        RunError, f"observation ({value}) of task (copy 2) must be at most 3.4e+38; "
+    ):
         observations.write([0, value], observations.zeros(3), 2)
-    assert str(caught.value).startswith(
-        f"observation ({value}) of task (copy 2) must be at most 3.4e+38; "
-    )
 
 
 @pytest.mark.parametrize(
@@ -271,10 +270,12 @@ def test_a_number_that_float32_cannot_hold_is_named_as_it_was(value):
     ],
 )
 def test_actions_of_too_many_choices_are_refused(space, rule):
-    with pytest.raises(UsageError) as caught:
+    with refused(
+        UsageError,
+        f"action space ({type(space).__name__}(",
+        f") of task must have at most {rule}; ",
+    ):
         Actions(space, "task")
-    assert str(caught.value).startswith(f"action space ({type(space).__name__}(")
-    assert f") of task must have at most {rule}; " in str(caught.value)
 
 
 @pytest.mark.parametrize(

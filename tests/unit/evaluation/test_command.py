@@ -37,7 +37,7 @@ def test_a_match_for_people(capsys):
     assert code == 0
     assert "A mcts:30" in out
     assert "score of A" in out
-    assert "Elo of A above B +" in out
+    assert "Elo of A minus B +" in out
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_match_for_people(capsys):
     [
         (["random", "random"], "add --game NAME"),
         (["random", "random", "--game", "chess"], "chess"),
-        (["random", "nothing-here"], "neither a run directory"),
+        (["random", "nothing-here"], "must be a run directory"),
         (["random", "gomocup:x"], "add --game NAME"),
         (["random", "gomocup:x", "--game", "connect4"], "gomoku"),
         (["random", "random", "--game", "tictactoe", "--games", "0"], "num_games (0)"),

@@ -177,10 +177,10 @@ def test_a_gomocup_engine_is_told_the_game(tmp_path, opening_plies):
     ("engine", "why"),
     [
         (gtp("resign"), ""),
-        (gtp("taken"), "the point is taken"),
-        (gtp("vertex"), "Z99, is not legal in go/4: it is no vertex"),
-        (gomocup("taken"), "the cell is taken"),
-        (gomocup("off"), "it is no cell"),
+        (gtp("taken"), "the point is occupied"),
+        (gtp("vertex"), "Z99, is not legal in go/4: it is not a vertex"),
+        (gomocup("taken"), "the cell is occupied"),
+        (gomocup("off"), "it is not a cell"),
         (gomocup("word"), "it is no"),
     ],
 )
@@ -399,7 +399,7 @@ def test_the_command_prints_scores_and_writes_sgf(tmp_path, capsys):
     words = ["match", f"gtp:{command('go')}", "random", "--game", "go/4"]
     words += ["--games", "3", "--threads", "1", "--sgf", str(folder)]
     assert cli.main(words) == 0
-    assert "A scores" in capsys.readouterr().out
+    assert "A scored" in capsys.readouterr().out
     paths = sorted(folder.iterdir())
     assert [path.name for path in paths] == ["000000.sgf", "000001.sgf", "000002.sgf"]
     records = [read_sgf(path.read_bytes()) for path in paths]
@@ -417,7 +417,7 @@ def test_the_command_counts_illegal_moves(capsys):
     words += ["--game", "gomoku/6", "--games", "2", "--threads", "1", "--json"]
     assert cli.main(words[:-1]) == 0
     out = capsys.readouterr().out
-    assert "B lost 2 games by an illegal move" in out
+    assert "B lost 2 games with an illegal move" in out
     assert "scores" not in out.replace("score of A", "")
     assert cli.main(words) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -433,13 +433,13 @@ def test_the_command_shows_disputed_games(tmp_path, capsys, disputed):
     num_disputed, first = len(disputed.disputes), min(disputed.disputes)
     move = disputed.disputes[first].move
     assert f"in {NUM_GAMES - num_disputed} games" in text
-    assert f"{num_disputed} of 12 games are disputed and do not count" in text
-    assert f"first: in game {first} A refuses move {move}, C3: illegal move" in text
+    assert f"{num_disputed} of 12 games are disputed, and do not count" in text
+    assert f"first: in game {first} A refused move {move}, C3: illegal move" in text
     records = [read_sgf(path.read_bytes()) for path in sorted(folder.iterdir())]
     for game, record in zip(disputed.games, records, strict=True):
         assert record.moves == game.moves
         assert (record.result == "Void") == (game.disputed is not None)
-        says = f"refuses move {game.disputed.move}, C3" if game.disputed else ""
+        says = f"refused move {game.disputed.move}, C3" if game.disputed else ""
         assert says in record.comment
         assert bool(record.comment) == bool(says)
 
@@ -451,7 +451,7 @@ def test_the_command_shows_disputed_games(tmp_path, capsys, disputed):
         ("go", [], ["--answer-seconds", "0"], 2, "answer-seconds (0.0)"),
         ("go", [], ["--game", "go/30"], 2, "task (go/30)"),
         ("go", ["die"], [], 1, "engine ("),
-        ("go", ["refuse"], ["--games", "3"], 1, "games (3) must not all be disputed"),
+        ("go", ["refuse"], ["--games", "3"], 1, "games (3) were all disputed"),
         ("gomoku", [], ["--game", "go/6"], 2, "plays gomoku, not go/6"),
         ("gomoku", [], ["--game", "gomoku/4"], 2, "task (gomoku/4)"),
         ("gomoku", [], ["--turn-seconds", "-1"], 2, "turn-seconds (-1.0)"),

@@ -5,7 +5,6 @@ import math
 import pytest
 
 from tengen import games
-from tengen.config import from_dict, to_dict
 from tengen.errors import UsageError
 from tengen.evaluation import (
     GateResults,
@@ -110,46 +109,17 @@ def test_after_the_most_games_the_score_decides():
 @pytest.mark.parametrize(
     ("gate", "field", "value"),
     [
-        (MatchGate, "num_games", 1),
-        (MatchGate, "min_score", 0.0),
-        (MatchGate, "min_score", 1.5),
-        (MatchGate, "num_games", 10**12),
-        (MatchGate, "kind", "sprt"),
-        (SprtGate, "kind", "match"),
-        (SprtGate, "elo0", 35.0),
-        (SprtGate, "elo0", -1001.0),
         (SprtGate, "elo1", -35.0),
-        (SprtGate, "elo1", 1001.0),
-        (SprtGate, "alpha", 0.0),
-        (SprtGate, "alpha", 0.5),
-        (SprtGate, "beta", -1.0),
-        (SprtGate, "beta", 0.5),
-        (SprtGate, "max_games", 0),
         (SprtGate, "max_games", 101),
-        (SprtGate, "max_games", 10**12),
-        *(
-            (gate, field, value)
-            for gate in (MatchGate, SprtGate)
-            for field, value in (
-                ("num_simulations", 0),
-                ("num_simulations", 10**12),
-                ("opening_plies", -1),
-                ("opening_plies", 10**12),
-                ("matches_kept", -1),
-            )
-        ),
+        (MatchGate, "num_simulations", 0),
+        (MatchGate, "num_simulations", 10**12),
+        (SprtGate, "opening_plies", -1),
+        (SprtGate, "opening_plies", 10**12),
     ],
 )
-def test_settings_out_of_range(gate, field, value):
-    with refused(UsageError, field if field != "elo0" else "elo"):
+def test_settings_that_cannot_be_are_refused(gate, field, value):
+    with refused(UsageError, field):
         gate(**{field: value})
-
-
-@pytest.mark.parametrize(
-    "gate", [MatchGate(num_games=40, min_score=0.55), SprtGate(elo0=0.0, max_games=30)]
-)
-def test_the_config_survives_json(gate):
-    assert from_dict(type(gate), to_dict(gate)) == gate
 
 
 def test_judge(hash_player):

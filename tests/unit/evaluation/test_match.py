@@ -1,7 +1,5 @@
 """Matches, their journals, and the games that are stored."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

@@ -1,9 +1,6 @@
 """Matches between players with minigo's search, against slow references."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +19,7 @@ from tests.refusals import refused
 NAME = "go/5/nosuicide/planes=minigo"
 
 
-def player(search: SearchConfig, num_simulations: int) -> Any:
+def player(search, num_simulations):
     native = _core.MatchPlayer()
     native.kind = _core.PlayerKind.NETWORK
     native.num_simulations = num_simulations
@@ -30,9 +27,7 @@ def player(search: SearchConfig, num_simulations: int) -> Any:
     return native
 
 
-def play(
-    players: list[Any], num_games: int, evaluate: Any = evaluate_planes, **how: int
-) -> list[Any]:
+def play(players, num_games, evaluate=evaluate_planes, **how):
     """Returns the games of a match, by index."""
     how = {"num_slots": 4, "num_opening_plies": 0, "seed": 3} | how
     queue = _core.GameQueue(
@@ -49,19 +44,19 @@ def play(
     return sorted(match.games(0), key=lambda game: game.index)
 
 
-def minigo(num_leaves: int = 4, **settings: Any) -> SearchConfig:
+def minigo(num_leaves=4, **settings):
     # Values and penalty are binary fractions, so sums are exact in any order.
     exact = {"minigo_value_penalty": 0.25} | settings
     return SearchConfig(policy="minigo", minigo_virtual_losses=num_leaves, **exact)
 
 
-def turned(planes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def turned(planes):
     """An evaluation that is not symmetric, like a network's."""
     logits, value = evaluate_planes(planes)
     return logits + np.arange(logits.shape[1]) / 8, value
 
 
-def test_games_are_those_of_the_reference() -> None:
+def test_games_are_those_of_the_reference():
     searches = [minigo(), minigo(1, minigo_c_init=2.0)]
     found = play([player(search, 30) for search in searches], 2)
     for game in found:
@@ -70,7 +65,7 @@ def test_games_are_those_of_the_reference() -> None:
     assert [game.first_player for game in found] == [0, 1]
 
 
-def test_a_game_ends_where_every_point_is_settled() -> None:
+def test_a_game_ends_where_every_point_is_settled():
     num_settled = 0
     both = [player(minigo(minigo_c_init=2.5), 40)] * 2
     for game in play(both, 8, evaluate=turned):
@@ -91,7 +86,7 @@ def test_a_game_ends_where_every_point_is_settled() -> None:
     assert num_settled > 0
 
 
-def test_a_game_is_a_function_of_its_index_and_the_seed() -> None:
+def test_a_game_is_a_function_of_its_index_and_the_seed():
     """Slots do not matter; games with different indices or seeds differ."""
     both = [player(minigo(), 20)] * 2
     games_of = [
@@ -108,7 +103,7 @@ def test_a_game_is_a_function_of_its_index_and_the_seed() -> None:
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_against_another_kind_of_player(place: int) -> None:
+def test_against_another_kind_of_player(place):
     """The game ends when all points are settled, whichever player is to move."""
     random = _core.MatchPlayer()
     random.kind = _core.PlayerKind.RANDOM
@@ -118,7 +113,7 @@ def test_against_another_kind_of_player(place: int) -> None:
     assert sum(game.value_of_player0 for game in found) == (-4 if place == 0 else 4)
 
 
-def test_a_match_of_models_is_a_function_of_its_seed(hash_player: Any) -> None:
+def test_a_match_of_models_is_a_function_of_its_seed(hash_player):
     play = PlayConfig(search=minigo())
     a, b = (
         dataclasses.replace(hash_player("go/4", salt=salt), play=play)
@@ -135,7 +130,7 @@ def test_a_match_of_models_is_a_function_of_its_seed(hash_player: Any) -> None:
     assert len({game.moves for game in found[0].games}) > 2
 
 
-def test_what_a_player_by_minigo_does_not_read_is_refused() -> None:
+def test_what_a_player_by_minigo_does_not_read_is_refused():
     for field, value in (("keeps_tree", True), ("batch_rows", 4)):
         with refused(UsageError, f"{field} ({value})"):
             PlayConfig(search=minigo(), **{field: value})

@@ -1,7 +1,5 @@
 """The sequential test: worked numbers, a slow maximum, and simulated error rates."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

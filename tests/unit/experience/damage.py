@@ -1,15 +1,9 @@
 """Bytes changed at random, and what a reader says of them."""
 
-from __future__ import annotations
-
-import random
-from collections.abc import Callable
-from typing import Any
-
 from tengen.errors import TengenError
 
 
-def damaged(rng: random.Random, data: bytes) -> bytes:
+def damaged(rng, data):
     """One to three bytes changed, taken out or put in, zeroed, or the end cut off."""
     changed = bytearray(data)
     for _ in range(rng.randint(1, 3)):
@@ -32,7 +26,7 @@ def damaged(rng: random.Random, data: bytes) -> bytes:
     return bytes(changed)
 
 
-def reason(call: Callable[..., Any], *args: Any) -> str | None:
+def reason(call, *args):
     """Why a call refuses, in one line; None where it does not.
 
     Anything but an error of the house goes through.

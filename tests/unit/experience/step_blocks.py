@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from tengen.experience import ItemLayout, ReplayConfig, StepClient, StepTable
+from tengen.experience import ReplayConfig, StepClient, StepTable
 from tengen.store import Column
 from tengen.tensors import TensorSpec
 
@@ -28,15 +23,13 @@ STATE = {
 }
 
 
-def numbers_of(num_slots: int, first_step: int, num_steps: int) -> NDArray[np.int64]:
+def numbers_of(num_slots, first_step, num_steps):
     """1000 * slot + step, ``[N, K]``."""
     steps = np.arange(first_step, first_step + num_steps)
     return 1000 * np.arange(num_slots)[:, None] + steps
 
 
-def block(
-    numbers: NDArray[np.int64], is_reset: Sequence[Sequence[bool]] | None = None
-) -> dict[str, NDArray[Any]]:
+def block(numbers, is_reset=None):
     """Steps of these numbers ``[N, K]``; an episode ends before each reset."""
     resets = np.zeros(numbers.shape, np.uint8)
     if is_reset is not None:
@@ -53,9 +46,7 @@ def block(
     }
 
 
-def state_of(
-    specs: Mapping[str, TensorSpec], numbers: NDArray[np.int64]
-) -> dict[str, NDArray[Any]]:
+def state_of(specs, numbers):
     """A state before steps of these numbers ``[N]``, no two alike, ``[N, ...]``."""
     return {
         name: np.stack(
@@ -78,16 +69,16 @@ class Steps:
 
     def __init__(
         self,
-        folder: Path,
-        layout: ItemLayout,
+        folder,
+        layout,
         *,
-        num_slots: int = 1,
-        batch_size: int = 8,
-        columns: Mapping[str, Column] = COLUMNS,
-        state: Mapping[str, Any] | None = None,
-        directory: Path | None = None,
-        **config: Any,
-    ) -> None:
+        num_slots=1,
+        batch_size=8,
+        columns=COLUMNS,
+        state=None,
+        directory=None,
+        **config,
+    ):
         self.table = StepTable(
             folder / "steps",
             columns,
@@ -106,12 +97,7 @@ class Steps:
         self._num_slots = num_slots
         self.num_steps = 0
 
-    def append(
-        self,
-        num_steps: int,
-        version: int = 0,
-        is_reset: Sequence[Sequence[bool]] | None = None,
-    ) -> int:
+    def append(self, num_steps, version=0, is_reset=None):
         """Appends the next so many steps of every slot, and their closing steps."""
         layout = self.table.layout
         numbers = numbers_of(
@@ -126,26 +112,22 @@ class Steps:
             state_of(layout.state, numbers[:, 0]),
         )
 
-    def all_items(self) -> dict[str, NDArray[Any]]:
+    def all_items(self):
         """Every item of a queue, oldest first."""
         batch = self.table.sample(self.table.available())
         batch.ack()
         return dict(batch.columns)
 
-    def __enter__(self) -> Steps:
+    def __enter__(self):
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error):
         if self._client is not None:
             self._client.close()
         self.table.close()
 
 
-def check_states(
-    layout: ItemLayout,
-    columns: Mapping[str, NDArray[Any]],
-    first_numbers: NDArray[np.int64],
-) -> None:
+def check_states(layout, columns, first_numbers):
     """Each item has the state of its own first step."""
     expected = state_of(layout.state, first_numbers)
     for name, spec in layout.state.items():

@@ -1,9 +1,6 @@
 """Random finished games as records, and segments made of them."""
 
-from __future__ import annotations
-
 import random
-from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -24,15 +21,13 @@ _NOT_FOR_ROWS = (
 )
 
 
-def random_game(
-    name: str, index: int, generation: int = 0, seed: int = 0, variant: str = ""
-) -> _core.GameRecord:
+def random_game(name, index, generation=0, seed=0, variant=""):
     """A game of random moves with random targets, a pure function of the arguments."""
     rng = random.Random(f"{name} {index} {generation} {seed}")
     state = tengen.games.make(name).new_state(variant)
     num_opening = rng.randrange(4)
-    opening: list[int] = []
-    plies: list[_core.PlyRecord] = []
+    opening = []
+    plies = []
     while not state.is_terminal():
         legal = state.legal_actions()
         action = rng.choice(legal)
@@ -50,13 +45,13 @@ def random_game(
     return record
 
 
-def _add_leads(rng: random.Random, plies: list[_core.PlyRecord]) -> None:
+def _add_leads(rng, plies):
     for ply in plies:
         if rng.random() < 0.3:
             ply.lead = rng.choice([-32767, 32767, rng.randrange(-800, 800)])
 
 
-def _random_ply(rng: random.Random, legal: list[int], action: int) -> _core.PlyRecord:
+def _random_ply(rng, legal, action):
     ply = _core.PlyRecord()
     ply.action = action
     ply.root_value = rng.randrange(-256, 257) / 256  # exact in 16 bits
@@ -69,20 +64,20 @@ def _random_ply(rng: random.Random, legal: list[int], action: int) -> _core.PlyR
     return ply
 
 
-def num_rows(record: _core.GameRecord) -> int:
+def num_rows(record):
     """How many training rows the game gives."""
     return sum(p.policy_weight > 0 or p.value_weight > 0 for p in record.plies)
 
 
 def write_generation(
-    experience: Path,
-    generation: int,
-    num_games: int,
+    experience,
+    generation,
+    num_games,
     *,
-    name: str = "tictactoe",
-    writer: str = "selfplay-0",
-    incarnation: int | None = None,
-) -> Path:
+    name="tictactoe",
+    writer="selfplay-0",
+    incarnation=None,
+):
     """Seals a generation of random games and returns the segment."""
     number = generation if incarnation is None else incarnation
     with ExperienceWriter(experience / writer, number) as experience_writer:
@@ -95,7 +90,7 @@ def write_generation(
     return sealed
 
 
-def segment_columns(records: list[_core.GameRecord]) -> Columns:
+def segment_columns(records):
     """What `GameRows.add_segment` takes of one segment."""
     frames = [_core.encode_game(record) for record in records]
     columns = _core.merge_games(frames, records[0].generation)

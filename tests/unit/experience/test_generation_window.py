@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,12 +30,12 @@ Games = dict[int, list[set[int]]]
 class Played:
     """Segments of random games whose models are known."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
         self.games: list[tuple[int, list[_core.GameRecord]]] = []
         self._number = 0
 
-    def seal(self, models: list[list[int]]) -> None:
+    def seal(self, models):
         """Seals one segment; of each game the models that it was played with."""
         self._number += 1
         with ExperienceWriter(self.folder / "selfplay-0", self._number) as writer:
@@ -51,7 +49,7 @@ class Played:
             segment.close()
             writer.seal(self._number)
 
-    def rows_of_games(self, config: GenerationsConfig, newest: int) -> Games:
+    def rows_of_games(self, config, newest):
         """Returns the rows of each game of the generations that a pass may have."""
         found: Games = {}
         row = 0
@@ -64,7 +62,7 @@ class Played:
         return {m: found[m] for m in sorted(whole)[-config.num_generations :]}
 
 
-def check_pass(keys: list[int], games: Games) -> None:
+def check_pass(keys, games):
     """Holds the rows of a pass to what they are drawn from."""
     assert len(set(keys)) == len(keys)
     assert set(keys) <= set().union(*(one for of in games.values() for one in of))
@@ -81,13 +79,13 @@ def check_pass(keys: list[int], games: Games) -> None:
     assert num_left_out < B
 
 
-def open_window(played: Played, state: Any = None, seed: int = 7) -> GenerationWindow:
+def open_window(played, state=None, seed=7):
     if state is not None:
         state = json.loads(json.dumps(state))
     return GenerationWindow("tictactoe", played.folder, CONFIG, seed, B, state)
 
 
-def drawn(window: GenerationWindow) -> list[Any]:
+def drawn(window):
     batches = []
     while window.available() >= B:
         batches.append(window.sample(B))
@@ -97,23 +95,24 @@ def drawn(window: GenerationWindow) -> list[Any]:
     return batches
 
 
-def keys_of(batches: list[Any]) -> list[int]:
+def keys_of(batches):
     return [key for batch in batches for key in batch.keys.tolist()]
 
 
 @pytest.fixture
-def played(tmp_path: Path) -> Played:
+def played(tmp_path):
     return Played(tmp_path)
 
 
-def test_a_pass_waits_for_enough_games_of_the_newest_model(played: Played) -> None:
+def test_a_pass_waits_for_enough_games_of_the_newest_model(played):
     window = open_window(played)
     assert window.available() == 0
     played.seal([[0]] * 5)
     window.refresh()
     assert window.available() == 0
     assert window.lacks(B) == (
-        "games of generation 0 (5) must be at least store.min_games (6); play more"
+        "games of generation 0 (5) must be at least store.min_games (6); play more "
+        "games"
     )
     with refused(RunError, "num_samples (8)"):
         window.sample(B)
@@ -127,11 +126,11 @@ def test_a_pass_waits_for_enough_games_of_the_newest_model(played: Played) -> No
     assert len(keys) == size // B * B
     check_pass(keys, games)
     assert (
-        window.lacks(B) == "generation (0) is learned from; play with the newer model"
+        window.lacks(B) == "generation (0) was learned already; play with a newer model"
     )
 
 
-def test_a_pass_that_can_never_fill_a_batch_is_refused(played: Played) -> None:
+def test_a_pass_that_can_never_fill_a_batch_is_refused(played):
     window = GenerationWindow("tictactoe", played.folder, CONFIG, 7, 1000)
     played.seal([[0]] * 6)
     window.refresh()
@@ -146,7 +145,7 @@ def test_a_pass_that_can_never_fill_a_batch_is_refused(played: Played) -> None:
         window.lacks(1000)
 
 
-def test_games_belong_to_their_last_model(played: Played) -> None:
+def test_games_belong_to_their_last_model(played):
     window = open_window(played)
     played.seal([[0]] * 6)
     window.refresh()
@@ -161,9 +160,9 @@ def test_games_belong_to_their_last_model(played: Played) -> None:
     assert window.describe()["pass_generation"] == 1
 
 
-def test_which_games_a_pass_has_is_drawn_anew(played: Played) -> None:
+def test_which_games_a_pass_has_is_drawn_anew(played):
     window = open_window(played)
-    seen: set[int] = set()
+    seen = set()
     played.seal([[0]] * 30)
     for model in range(3):
         window.refresh()
@@ -177,7 +176,7 @@ def test_which_games_a_pass_has_is_drawn_anew(played: Played) -> None:
     assert max(seen) > 6
 
 
-def test_a_generation_of_few_games_counts_for_nothing(played: Played) -> None:
+def test_a_generation_of_few_games_counts_for_nothing(played):
     window = open_window(played)
     for models in ([[0]] * 6, [[1]] * 2, [[2]] * 6, [[3]] * 7):
         played.seal(models)
@@ -189,7 +188,7 @@ def test_a_generation_of_few_games_counts_for_nothing(played: Played) -> None:
     assert set(games) == {0, 2, 3}
 
 
-def test_the_oldest_generation_leaves(played: Played) -> None:
+def test_the_oldest_generation_leaves(played):
     window = open_window(played)
     for model in range(5):
         played.seal([[model]] * 7)
@@ -205,7 +204,7 @@ def test_the_oldest_generation_leaves(played: Played) -> None:
     assert window.describe()["window_bytes"] < before
 
 
-def test_a_restored_window_goes_on_with_the_same_rows(played: Played) -> None:
+def test_a_restored_window_goes_on_with_the_same_rows(played):
     # Of generations that have too few games others of the window are not forgotten.
     straight, stopped = open_window(played), open_window(played)
     for models in ([[0]] * 7, [[1]] * 7, [[2]], [[3]], [[4]] * 7, [[5]] * 7, [[6]] * 2):
@@ -247,7 +246,7 @@ def test_a_restored_window_goes_on_with_the_same_rows(played: Played) -> None:
     assert straight.available() == stopped.available() == 0
 
 
-def test_the_order_depends_on_the_seed_alone(played: Played) -> None:
+def test_the_order_depends_on_the_seed_alone(played):
     played.seal([[0]] * 7)
     found = []
     for seed in (7, 7, 8):
@@ -257,7 +256,7 @@ def test_the_order_depends_on_the_seed_alone(played: Played) -> None:
     assert found[0] == found[1] != found[2]
 
 
-def test_parts_of_a_batch_are_the_batch(played: Played) -> None:
+def test_parts_of_a_batch_are_the_batch(played):
     played.seal([[0]] * 7)
     whole, leader = open_window(played), open_window(played)
     part = ExperiencePart(lambda state: open_window(played, state))
@@ -285,14 +284,14 @@ def test_parts_of_a_batch_are_the_batch(played: Played) -> None:
     part.close()
 
 
-def test_a_part_begins_anew_where_the_leader_went_back(played: Played) -> None:
+def test_a_part_begins_anew_where_the_leader_went_back(played):
     played.seal([[0]] * 7)
     leader = open_window(played)
     leader.refresh()
     early = leader.shared(begins=True)
-    opened: list[Any] = []
+    opened = []
 
-    def open_counted(state: Any) -> GenerationWindow:
+    def open_counted(state):
         opened.append(state)
         return open_window(played, state)
 
@@ -307,7 +306,7 @@ def test_a_part_begins_anew_where_the_leader_went_back(played: Played) -> None:
     assert len(opened) == 2
 
 
-def test_a_segment_that_was_set_aside_is_done_without(played: Played) -> None:
+def test_a_segment_that_was_set_aside_is_done_without(played):
     played.seal([[0]] * 7)
     played.seal([[0]] * 7)
     window = open_window(played)
@@ -322,7 +321,7 @@ def test_a_segment_that_was_set_aside_is_done_without(played: Played) -> None:
     assert restored.available() >= 0
 
 
-def test_a_damaged_state_is_refused(played: Played) -> None:
+def test_a_damaged_state_is_refused(played):
     played.seal([[0]] * 7)
     window = open_window(played)
     window.refresh()
@@ -337,7 +336,7 @@ def test_a_damaged_state_is_refused(played: Played) -> None:
 TASK = "go/5/nosuicide/planes=minigo"
 
 
-def write_imported(folder: Path, generation: int, num_games: int) -> None:
+def write_imported(folder, generation, num_games):
     """Writes a generation of examples, each row's planes full of its own number."""
     rng = np.random.default_rng(generation)
     games = []
@@ -355,14 +354,14 @@ def write_imported(folder: Path, generation: int, num_games: int) -> None:
     write_rows(folder / rows_name(generation), games, 5, generation, "a test")
 
 
-def test_imported_generations_come_before_the_runs_own(tmp_path: Path) -> None:
+def test_imported_generations_come_before_the_runs_own(tmp_path):
     for generation in (15, 16, 17):
         write_imported(tmp_path / "imported", generation, 9)
     config = GenerationsConfig(
         num_generations=3, min_games=6, share=0.5, imported=str(tmp_path / "imported")
     )
 
-    def opened(state: Any = None) -> GenerationWindow:
+    def opened(state=None):
         return GenerationWindow(TASK, tmp_path / "experience", config, 7, B, state)
 
     window = opened()
@@ -404,7 +403,7 @@ def test_imported_generations_come_before_the_runs_own(tmp_path: Path) -> None:
     assert mixed[0].columns["planes"].shape == (B, 14, 5, 5)
 
 
-def test_imported_generations_that_cannot_serve_are_refused(tmp_path: Path) -> None:
+def test_imported_generations_that_cannot_serve_are_refused(tmp_path):
     write_imported(tmp_path / "imported", 3, 2)
     for task, folder, why in (
         ("go/7/nosuicide/planes=minigo", "imported", "go/7"),

@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import pytest
 
@@ -11,7 +8,7 @@ from tengen.experience import ExperienceConfig, ReplayConfig
 from tests.refusals import refused
 
 
-def test_a_queue_uses_every_item_once() -> None:
+def test_a_queue_uses_every_item_once():
     config = ReplayConfig(max_items=8)
     assert config.is_queue
     assert config.importance_exponent_of_draws is None
@@ -35,15 +32,15 @@ def test_a_queue_uses_every_item_once() -> None:
     ],
 )
 def test_a_replay_counts_samples_from_min_items_on(
-    num_inserts: int, num_samples: int, num_items: int, expected: int
-) -> None:
+    num_inserts, num_samples, num_items, expected
+):
     config = ReplayConfig(
         sampler="uniform", max_items=50, min_items=10, samples_per_item=4.0
     )
     assert config.num_available(num_inserts, num_samples, num_items) == expected
 
 
-def test_a_share_of_a_sample_is_rounded_as_the_store_rounds_it() -> None:
+def test_a_share_of_a_sample_is_rounded_as_the_store_rounds_it():
     # (43 - 3) * 0.1 is 4, and 43 * 0.1 - 3 * 0.1 is less.
     config = ReplayConfig(
         sampler="uniform", max_items=50, min_items=3, samples_per_item=0.1
@@ -52,7 +49,7 @@ def test_a_share_of_a_sample_is_rounded_as_the_store_rounds_it() -> None:
     assert math.floor((43 - 3) * 0.1 - 2) == 2
 
 
-def test_only_prioritized_draws_are_weighed() -> None:
+def test_only_prioritized_draws_are_weighed():
     config = ReplayConfig(
         sampler="prioritized", priority_exponent=0.7, importance_exponent=0.5
     )
@@ -71,14 +68,12 @@ def test_only_prioritized_draws_are_weighed() -> None:
         ({"samples_per_item": 2.0}, "samples_per_item (2.0)"),
     ],
 )
-def test_bad_settings_are_refused_by_field(
-    fields: dict[str, Any], message: str
-) -> None:
+def test_bad_settings_are_refused_by_field(fields, message):
     with refused(UsageError, message):
         ReplayConfig(**fields)
 
 
-def test_a_replay_is_a_kind_of_experience() -> None:
+def test_a_replay_is_a_kind_of_experience():
     config = ReplayConfig(sampler="prioritized", max_items=7)
     assert ExperienceConfig.of_kind(to_dict(config)["kind"], "store.kind") is type(
         config

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -10,7 +8,7 @@ from tengen.games.drawing import Heat, board_svg, position_figure, read_board
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def after(task: str, *moves: int) -> str:
+def after(task, *moves):
     state = games.make(task).new_state()
     for action in moves:
         state.apply(action)
@@ -26,11 +24,8 @@ def after(task: str, *moves: int) -> str:
         ("gomoku/15", (14,), 0, "..............X", "O to play"),
     ],
 )
-def test_a_native_games_text_is_read(
-    task: str, moves: tuple[int, ...], row: int, cells: str, below: str
-) -> None:
+def test_a_native_games_text_is_read(task, moves, row, cells, below):
     board = read_board(after(task, *moves))
-    assert board is not None
     game = games.make(task)
     assert (len(board.rows), board.width) == (game.height, game.width)
     assert board.rows[row] == cells
@@ -39,9 +34,8 @@ def test_a_native_games_text_is_read(
     assert len(board.row_labels) == (0 if task == "connect4" else game.height)
 
 
-def test_rows_that_are_shifted_stay_so() -> None:
+def test_rows_that_are_shifted_stay_so():
     board = read_board("X . .\n . O .\n  . . .")
-    assert board is not None
     assert [row[0] for row in board.places] == [0, 0.5, 1]
 
 
@@ -49,12 +43,12 @@ def test_rows_that_are_shifted_stay_so() -> None:
     "shown",
     ["", "a position", "X", "8wwww\n7....", "0 1 2\n", "\n".join(["X O"] * 60)],
 )
-def test_other_text_is_no_board_and_shown_as_it_is(shown: str) -> None:
+def test_other_text_is_no_board_and_shown_as_it_is(shown):
     assert read_board(shown) is None
     assert "<pre" in position_figure(shown, "a title")
 
 
-def drawn(task: str, *moves: int, **told: object) -> ElementTree.Element:
+def drawn(task, *moves, **told):
     game = games.make(task)
     shown = after(task, *moves)
     figure = position_figure(
@@ -62,12 +56,12 @@ def drawn(task: str, *moves: int, **told: object) -> ElementTree.Element:
         "the title",
         layout=game.policy_layout,
         last=moves[-1] if moves else None,
-        **told,  # type: ignore[arg-type]
+        **told,
     )
     return ElementTree.fromstring(figure)
 
 
-def test_the_drawing_says_what_it_shows() -> None:
+def test_the_drawing_says_what_it_shows():
     figure = drawn("tictactoe", 4, 0)
     (svg,) = figure.iter(f"{SVG}svg")
     assert svg.get("role") == "img"
@@ -77,7 +71,7 @@ def test_the_drawing_says_what_it_shows() -> None:
     assert figure.findtext("figcaption") == "X to play (X, the first player, is black)"
 
 
-def rings(figure: ElementTree.Element) -> list[tuple[float, float]]:
+def rings(figure):
     return [
         (float(one.get("cx", "")), float(one.get("cy", "")))
         for one in figure.iter(f"{SVG}circle")
@@ -85,7 +79,7 @@ def rings(figure: ElementTree.Element) -> list[tuple[float, float]]:
     ]
 
 
-def test_the_last_stone_has_a_ring() -> None:
+def test_the_last_stone_has_a_ring():
     assert len(rings(drawn("tictactoe", 4, 0))) == 1
     # Each stone lies above the previous one in the column; a pass has no ring.
     first, second = rings(drawn("connect4", 3)), rings(drawn("connect4", 3, 3))
@@ -94,7 +88,7 @@ def test_the_last_stone_has_a_ring() -> None:
     assert rings(drawn("go/5", 3, 25)) == []
 
 
-def test_heat_is_where_the_action_is() -> None:
+def test_heat_is_where_the_action_is():
     heats = {0: Heat(0.25, "a3, 12 visits"), 4: Heat(0.7, "on a stone")}
     figure = drawn("tictactoe", 4, heats=heats)
     (group,) = figure.iter(f"{SVG}g")
@@ -102,11 +96,10 @@ def test_heat_is_where_the_action_is() -> None:
     assert group.findtext(f"{SVG}text") == "25"
     columns = drawn("connect4", heats={6: Heat(0.5, "6"), 9: Heat(0.5, "none")})
     (rect,) = (group.find(f"{SVG}rect") for group in columns.iter(f"{SVG}g"))
-    assert rect is not None
     assert (rect.get("x"), rect.get("y")) == ("188", "8")
 
 
-def test_a_title_is_escaped() -> None:
+def test_a_title_is_escaped():
     board = read_board(after("tictactoe"))
     assert board is not None
     svg = board_svg(board, "</title><script>", cells={(0, 0): Heat(1, "<script>")})

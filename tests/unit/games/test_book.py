@@ -36,18 +36,18 @@ def test_what_was_written_is_read(tmp_path):
         ({"schema": "1"}, "it has no schema number"),
         ({"openings": []}, "it must have 1 to 65536 openings"),
         ({"openings": {}}, "it must have 1 to 65536 openings"),
-        ({"openings": [[3]]}, "opening 0 is no legal beginning of connect4"),
-        ({"openings": [{"moves": [3]}, {"moves": [7]}]}, "opening 1 is no legal"),
-        ({"openings": [{"moves": [-1]}]}, "opening 0 is no legal"),
-        ({"openings": [{"moves": [True]}]}, "opening 0 is no legal"),
-        ({"openings": [{"moves": ["3"]}]}, "opening 0 is no legal"),
-        ({"openings": [{"moves": [1e30]}]}, "opening 0 is no legal"),
-        ({"openings": [{"moves": [10**30]}]}, "opening 0 is no legal"),
-        ({"openings": [{"moves": [3] * 7}]}, "opening 0 is no legal"),
-        ({"openings": [{"moves": [0, 1] * 50}]}, "opening 0 is no legal"),
+        ({"openings": [[3]]}, "opening 0 is not legal in connect4"),
+        ({"openings": [{"moves": [3]}, {"moves": [7]}]}, "opening 1 is not legal"),
+        ({"openings": [{"moves": [-1]}]}, "opening 0 is not legal"),
+        ({"openings": [{"moves": [True]}]}, "opening 0 is not legal"),
+        ({"openings": [{"moves": ["3"]}]}, "opening 0 is not legal"),
+        ({"openings": [{"moves": [1e30]}]}, "opening 0 is not legal"),
+        ({"openings": [{"moves": [10**30]}]}, "opening 0 is not legal"),
+        ({"openings": [{"moves": [3] * 7}]}, "opening 0 is not legal"),
+        ({"openings": [{"moves": [0, 1] * 50}]}, "opening 0 is not legal"),
         # Four in a column, so the game has ended.
-        ({"openings": [{"moves": [0, 1, 0, 1, 0, 1, 0]}]}, "opening 0 is no legal"),
-        ({"openings": [{"moves": [3]}, {"moves": [3]}]}, "an opening is there twice"),
+        ({"openings": [{"moves": [0, 1, 0, 1, 0, 1, 0]}]}, "opening 0 is not legal"),
+        ({"openings": [{"moves": [3]}, {"moves": [3]}]}, "it has an opening twice"),
     ],
 )
 def test_a_damaged_book_is_refused_in_one_line(tmp_path, changes, what):
@@ -55,7 +55,7 @@ def test_a_damaged_book_is_refused_in_one_line(tmp_path, changes, what):
     with pytest.raises(UsageError) as error:
         read_book(path, games.make("connect4"))
     assert str(error.value).startswith(f"book ({path}) is damaged, {what}")
-    assert str(error.value).endswith("; make one by tengen book")
+    assert str(error.value).endswith("; make one with tengen book")
     assert "\n" not in str(error.value)
 
 

@@ -37,13 +37,12 @@ def test_it_keeps_the_protocol(folder):
     done = tengen(folder, *command("game check"))
     assert done.returncode == 0, done.stderr
     seen, verdict = done.stdout.splitlines()
-    assert verdict == "domineering:Domineering keeps the protocol in 100 random games"
+    assert verdict == "domineering:Domineering follows the protocol in 100 random games"
     numbers = re.fullmatch(
         r"seen     games of (\d+) to (\d+) plies; "
         r"(\d+) won by the first player, 0 drawn, (\d+) lost",
         seen,
     )
-    assert numbers is not None, seen
     fewest, most, won, lost = map(int, numbers.groups())
     assert 4 < fewest < most <= 12
     assert won + lost == 100
@@ -68,9 +67,9 @@ def test_planes_that_hide_something_are_warned_of(folder):
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout.splitlines()[-1])
     assert report["warning"] == (
-        "observation (the same at ply 0 and at ply 1, where another player is to move) "
-        "should show all that legal actions depend on, for positions with the same "
-        "planes share one evaluation; add planes"
+        "observation (equal at plies 0 and 1, although the side to move differs) "
+        "should determine the legal actions, because positions with equal planes share "
+        "an evaluation; add planes"
     )
     assert sum(report["results"]) == report["num_games"] == 100
 

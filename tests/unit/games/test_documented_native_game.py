@@ -1,12 +1,9 @@
 """The worked example of docs/adding/native_game.md, compiled against the core."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -66,7 +63,7 @@ def test_it_plays_random_games(compiler, tmp_path):
 
 def test_its_counts_are_those_of_the_game_in_python():
     (block,) = blocks("tutorials/own_game.md", "python")
-    module: dict[str, Any] = {}
+    module = {}
     exec(block, module)
     game = module["Domineering"]()
 

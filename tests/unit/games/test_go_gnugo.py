@@ -4,8 +4,6 @@ GNU Go estimates life and death by reading; if every point is pass-alive, no rea
 is needed, so its score must equal the score by the rules.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import shutil
@@ -27,7 +25,7 @@ def settled_game(size, komi, rng):
     name = f"go/{size}" if komi == 7.5 else f"go/{size}/komi={komi:g}"
     while True:
         state = games.make(name).new_state()
-        moves: list[int] = []
+        moves = []
         while not state.is_terminal():
             # Stones of the side to move; the padding outside counts as its own.
             own = np.pad(state.observation()[1], 1, constant_values=1)

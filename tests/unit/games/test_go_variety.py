@@ -117,8 +117,6 @@ def test_every_game_is_one_that_the_tasks_game_holds():
         ("go/9", {"boards": ("9x9",)}, "go/9x9"),
         ("go/9", {"boards": ("9",), "board_weights": (1.0, 1.0)}, "board_weights"),
         ("go/9", {"boards": ("9",), "board_weights": (0.0,)}, "board_weights"),
-        ("go/9", {"komi_stdev": -1.0}, "komi_stdev (-1.0)"),
-        ("go/9", {"komi_wide_share": 1.5}, "komi_wide_share (1.5)"),
         ("go/9", {"ko": ("super",)}, "ko (super)"),
     ],
 )

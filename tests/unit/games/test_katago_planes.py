@@ -1,7 +1,5 @@
 """The planes of /planes=katago equal the inputs of KataGo's own networks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from katago_golden import golden_games
@@ -45,7 +43,7 @@ def test_a_game_is_the_same_but_for_its_planes():
 def test_positions_with_one_key_have_the_same_planes(name):
     """The evaluation cache treats positions with equal keys as equal."""
     game = make(f"{name}/planes=katago")
-    shown: dict[object, bytes] = {}
+    shown = {}
     rng = np.random.default_rng(0)
     for _ in range(60):
         state = game.new_state()

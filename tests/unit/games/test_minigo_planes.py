@@ -167,6 +167,6 @@ def test_a_variant_has_the_planes_of_its_game(name, variant):
     with pytest.raises(_core.CoreError) as refused:
         games.make(name).new_state(variant)
     assert str(refused.value) == (
-        f"variant ({variant}) must have the planes of {name}; end its name as that one "
-        f"ends"
+        f"variant ({variant}) must have the planes of {name}; end its name in the "
+        f"same way"
     )

@@ -1,7 +1,5 @@
 """The native games compared with published counts and the slow implementation."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np
@@ -121,8 +119,8 @@ def test_perft_equals_published_counts(name, counts):
 def test_equal_keys_mean_equal_planes(name):
     rng = random.Random(name)
     game = games.make(name)
-    planes_of_key: dict[tuple[int, int], bytes] = {}
-    key_of_planes: dict[bytes, tuple[int, int]] = {}
+    planes_of_key = {}
+    key_of_planes = {}
     num_positions = 0
     for _ in range(300):
         state = game.new_state()

@@ -82,8 +82,8 @@ def test_what_a_tensor_leaves_out_is_warned_of(capsys):
     words = ["game", "check", "openspiel/quoridor", "--games", "4"]
     assert cli.main(words) == 0
     line, *_ = capsys.readouterr().out.splitlines()
-    assert line.startswith("warning  observation (the same at ply 1 and at ply 1, ")
-    assert "is legal in one of them alone) should show" in line
+    assert line.startswith("warning  observation (equal at plies 1 and 1, ")
+    assert "is legal in only one of them) should determine" in line
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -154,8 +154,9 @@ def test_a_player_who_moves_again_keeps_the_value():
         request = _core.SearchRequest()
         request.num_simulations = 20_000
         session.begin(moves, request)
-        while session.next():
-            session.done()
+        port = session.port(0)
+        while port.next():
+            port.done()
         first = session.result.root_value_to_play * (1 - 2 * state.to_play)
         assert first == solve(tuple(moves)), moves
         values.append(first)
@@ -220,7 +221,7 @@ def test_a_game_that_does_not_fit_is_refused_by_the_rule(name, rule):
         ("othello(a", "Missing closing bracket"),
         ("connect_four(rows=x)", "Wrong type for parameter rows"),
         ("connect_four(foo=1)", "Unknown parameter 'foo'"),
-        ("connect_four(rows=0)", "must have rows of at least 1"),
+        ("connect_four(rows=0)", "must have rows at least 1"),
         ("go(board_size=99)", "board size up to 19"),
     ],
 )

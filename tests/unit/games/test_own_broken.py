@@ -130,7 +130,7 @@ def test_chance_in_apply_breaks_the_protocol():
 
     with pytest.raises(UsageError) as refused:
         check_own_game(Dice(), num_games=20)
-    checked("must lead to the same position each time", refused)
+    checked("must always lead to the same position", refused)
     checked("Dice.apply (action ", refused)
 
 
@@ -171,7 +171,9 @@ def test_chance_in_the_initial_state_breaks_the_protocol():
 
     with pytest.raises(UsageError) as refused:
         check_own_game(Shuffled(), num_games=20)
-    checked("Shuffled.initial_state (called twice) must lead to the same", refused)
+    checked(
+        "Shuffled.initial_state (called twice) must always lead to the same", refused
+    )
 
 
 def test_a_game_without_end_is_named():

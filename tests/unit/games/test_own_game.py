@@ -172,7 +172,7 @@ def returning(value):
         (broken(max_plies="7"), "Nim.max_plies ('7') must be an integer"),
         (broken(max_plies=3), "Nim.is_terminal (False) must be True"),
         (broken(policy_layout="grid"), "Nim.policy_layout ('grid') must be one of"),
-        (broken(policy_layout="columns"), "Nim.policy_layout ('columns') must have 7"),
+        (broken(policy_layout="columns"), "Nim.policy_layout ('columns') needs num"),
         (broken(to_play=returning(1.0)), "Nim.to_play (1.0) must be 0 or 1"),
         (broken(is_terminal=returning(0)), "Nim.is_terminal (0) must be a bool"),
         (broken(returns=returning((0.5, -0.5))), "must be (1, -1), (-1, 1) or (0, 0)"),
@@ -188,10 +188,10 @@ def returning(value):
         ),
         (broken(to_string=returning(None)), "Nim.to_string (None) must be a str"),
         (broken(num_symmetries=2), "Nim.transform_action (missing) must be a method"),
-        (Mutating(), "must not change the state that it is given"),
-        (Moody(), "Moody.observation (asked twice) must depend on the state only"),
+        (Mutating(), "must not modify its argument"),
+        (Moody(), "Moody.observation (asked twice) must depend only on the state"),
         (Mirrored(), "(symmetry 1) must"),
-        (Negating(), "transform_planes (symmetry 1) must only move the entries"),
+        (Negating(), "transform_planes (symmetry 1) must only permute the entries"),
     ],
 )
 def test_a_broken_game_is_told_which_method_and_what(game, message):

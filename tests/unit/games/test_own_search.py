@@ -138,12 +138,13 @@ def test_a_session_finds_what_the_native_one_finds(own, native):
     for game in (games.core_game(games.make(own)), native):
         session = _core.make_session(game, SearchConfig().to_native())
         request = _core.SearchRequest()
-        runner = bind_port(Neighbours(), session)
+        port = session.port(0)
+        runner = bind_port(Neighbours(), port)
         for moves in ([], [3, 3]) if native == "connect4" else ([], [3, 4]):
             session.begin(moves, request)
-            while session.next():
+            while port.next():
                 runner.run(1)
-                session.done()
+                port.done()
             results.append([(a.action, a.visits) for a in session.result.actions])
     assert results[:2] == results[2:]
 
@@ -164,18 +165,7 @@ def test_rows_are_those_of_the_native_game(own, native, tmp_path):
         # Twice, so that stored positions are requested as well.
         keys = np.tile(np.arange(rows.num_rows), 2)
         symmetries = (keys % rows.num_symmetries).astype(np.uint8)
-        size, num_actions = len(keys), rows.num_actions
-        shape = (size, rows.num_planes, rows.height, rows.width)
-        batch = {
-            "planes": np.empty(shape, np.float32),
-            "legal": np.empty((size, num_actions), np.uint8),
-            "policy": np.empty((size, num_actions), np.float32),
-            "outcome": np.empty((size, 3), np.float32),
-        }
-        for name in ("policy_weight", "search_value", "value_weight"):
-            batch[name] = np.empty(size, np.float32)
-        rows.fill(keys, symmetries, **batch)
-        found.append(batch)
+        found.append(rows.derive(keys, symmetries, False))
     for name, column in found[0].items():
         np.testing.assert_array_equal(column, found[1][name], name)
 

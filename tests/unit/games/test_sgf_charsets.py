@@ -116,7 +116,7 @@ def test_what_may_be_either_is_refused_and_not_guessed():
     text = b"(;SZ[9]PB[\xe9] junk;B[ee];W[cc])"
     with pytest.raises(UsageError) as caught:
         read_sgf(text)
-    assert "must be in the charset that CA names" in str(caught.value)
+    assert "must match the charset in CA" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def test_what_leaves_the_position_as_it_is_refuses_no_file(text, moves):
 def test_a_text_that_ends_before_its_game_is_read_up_to_there(end, moves):
     record = read_sgf(f"(;SZ[9];B[cc];W[dd]{end}".encode())
     assert record.moves == moves
-    assert record.notes == ("the text ends before the game",)
+    assert record.notes == ("the text ends within the game",)
     assert read_sgf(write_sgf(record)) == record
 
 
@@ -175,7 +175,7 @@ def test_a_value_in_which_a_text_ends_is_dropped(end):
         record = read_sgf(f"(;SZ[9];B[cc];W[dd]{last}")
         assert record.moves == (20, 30)
         name = end.partition("[")[0]
-        note = f"the text ends before the game; its last value, of {name}, is dropped"
+        note = f"the text ends within the game; its last value, of {name}, is dropped"
         assert record.notes == (note,)
 
 
@@ -225,17 +225,15 @@ def test_what_is_passed_over_is_noted():
         return read_sgf(text).notes
 
     several = "has several values; the first"
-    assert notes("(;SZ[9]KM[6.5]KM[7.5])") == (f"KM {several}, 6.5, is taken",)
-    assert notes("(;SZ[9]RU[NZ]RU[Chinese])") == (f"RU {several}, NZ, is taken",)
-    assert notes("(;SZ[9]PL[W][B])") == (f"PL {several}, W, is taken",)
+    assert notes("(;SZ[9]KM[6.5]KM[7.5])") == (f"KM {several}, 6.5, is used",)
+    assert notes("(;SZ[9]RU[NZ]RU[Chinese])") == (f"RU {several}, NZ, is used",)
+    assert notes("(;SZ[9]PL[W][B])") == (f"PL {several}, W, is used",)
     assert notes("(;SZ[9]PL[1])") == ("PL (1) is neither B nor W",)
     assert notes("(;SZ[9];B[aa];PL[1])") == ("PL (1) is neither B nor W",)
     assert notes("(;SZ[9]KM[]KM[6.5][6.5]HA[+2][]RU[]PL[1];W[aa])") == ()
-    assert notes("(;SZ[9])(;SZ[9])") == ("more games follow; this is the first",)
-    assert notes("(;SZ[9]HA[3]AB[aa])") == (
-        "HA (3) is not the number of AB's stones, 1",
-    )
-    assert notes("(;SZ[9]HA[x];B[aa])") == ("HA (x) is no number",)
+    assert notes("(;SZ[9])(;SZ[9])") == ("only the first of several games is read",)
+    assert notes("(;SZ[9]HA[3]AB[aa])") == ("HA (3) differs from the number of AB, 1",)
+    assert notes("(;SZ[9]HA[x];B[aa])") == ("HA (x) is not a number",)
     assert notes("(;SZ[9]HA[2]AB[cg][gc])") == ()
 
 

@@ -39,7 +39,7 @@ def test_komi_as_servers_write_it(root, komi, points):
 def test_komi_beyond_the_area_is_not_believed(komi):
     record = read_sgf(f"(;SZ[9]KM[{komi}];B[ee])")
     assert record.game == "go/9"
-    assert record.notes == (f"KM ({komi}) is no komi; 7.5 is taken",)
+    assert record.notes == (f"KM ({komi}) is not a komi; 7.5 is used",)
 
 
 @pytest.mark.parametrize("komi", [82, -100, 300, 300.5, 361])

@@ -1,12 +1,8 @@
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 import shutil
 import sys
 import threading
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -110,7 +106,7 @@ def test_rows_neighbours_and_batches_do_not_change_bits(model, planes, precision
 def test_two_threads_on_one_model_get_the_bits_of_one(model, planes):
     alone = answers(opened(model), planes, 8)
     backend = opened(model, num_threads=2)
-    differing: list[int] = []
+    differing = []
 
     def work(num_rows):
         for _ in range(20):
@@ -146,9 +142,7 @@ def test_a_fixed_batch_makes_bits_independent_of_the_callers_batch(model, planes
     assert same_in_batches_of_any_size(fixed, planes)
 
 
-def test_a_probe_tells_whether_a_fixed_batch_of_torch_is_enough(
-    model: Path, planes: Any
-) -> None:
+def test_a_probe_tells_whether_a_fixed_batch_of_torch_is_enough(model, planes):
     # On some processors its bits depend on the row's place in the batch.
     fixed = opened(model, "torch", batch_shape="fixed")
     result = probe(fixed, {"planes": planes}, batch_rows=8, num_threads=2)

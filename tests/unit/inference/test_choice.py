@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tengen.errors import UsageError
-from tengen.inference import Backend, InferenceConfig, choose, open_backend, probe
+from tengen.inference import InferenceConfig, choose, open_backend, probe
 from tengen.inference.config import BatchShape
 from tengen.inference.determinism import FixedBackend
 from tengen.inference.openvino_backend import _core, supported_precisions
@@ -76,7 +76,7 @@ def rows():
 def test_the_probe_finds_what_an_answer_depends_on(
     rows, depends_on, batch_shape, wanted
 ):
-    backend: Backend = Moody(depends_on)
+    backend = Moody(depends_on)
     if batch_shape == "fixed":
         backend = FixedBackend(backend, 8)
     result = probe(backend, {"planes": rows}, batch_rows=8, num_threads=2)

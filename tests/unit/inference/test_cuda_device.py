@@ -146,7 +146,7 @@ def test_lanes_of_several_threads_get_their_own_answers(gpu):
         gpu.launch(lambda: shared.update(answer=shared["asked"] ** 2))
 
     launch = device.record(network)
-    wrong: list[int] = []
+    wrong = []
 
     def work(first):
         lane, here, beside = device.lane(), {"in": 0, "out": 0}, {"in": 0, "out": 0}
@@ -180,7 +180,7 @@ def test_lanes_of_several_threads_get_their_own_answers(gpu):
 def test_what_is_recorded_has_run_before_on_finished_inputs(gpu):
     device = CudaDevice("cuda:0")
     weights = {"loaded": False}
-    seen: list[bool] = []
+    seen = []
     # As a network's weights come: on the default stream, which waits for nobody.
     gpu.launch(lambda: weights.update(loaded=True))
     launch = device.record(lambda: gpu.launch(lambda: seen.append(weights["loaded"])))
@@ -204,7 +204,7 @@ def test_recording_leaves_the_stream_as_it_was(gpu):
 def test_what_is_recorded_runs_on_the_stream_of_the_device(gpu):
     device = CudaDevice("cuda:0")
     default, own = gpu.streams
-    called_on: list[MadeUpStream] = []
+    called_on = []
 
     def function():
         called_on.append(gpu.current)

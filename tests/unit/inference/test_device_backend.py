@@ -1,11 +1,6 @@
 """The backend of devices on the CPU as a device: all but CUDA itself."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +9,6 @@ import torch
 from tengen import _core
 from tengen.errors import RunError, UsageError
 from tengen.inference import InferenceConfig, LaneBackend, RowLayout, choose
-from tengen.inference import device_backend as module
 from tengen.inference.device import bucket_for, bucket_sizes, unpack_rows
 from tengen.inference.device_backend import DeviceBackend
 from tengen.inference.torch_backend import TorchBackend, load_head
@@ -28,10 +22,9 @@ DENSE = RowLayout((4, 5, 5), is_packed=False)
 
 
 @pytest.fixture(autouse=True)
-def fresh_memory():
-    module._fitting_rows.clear()
-    yield
-    module._fitting_rows.clear()
+def no_gpu(give_gpus):
+    """Also forgets what fitted the devices of other tests."""
+    give_gpus(0)
 
 
 class TryingDevice(HostDevice):
@@ -116,7 +109,7 @@ def test_lanes_of_two_devices_run_at_once(model, planes):
     lanes = backend.open_lanes(PACKED, 16)
     assert sorted({lane.device for lane in lanes}) == [0, 1]
     wanted = torch_answers(model, planes)
-    wrong: list[int] = []
+    wrong = []
 
     def work(place):
         torch.set_num_threads(1)
@@ -167,7 +160,7 @@ def test_lanes_are_halved_until_they_fit_and_it_is_said_once(model, planes, let_
     policy, _ = ask(lanes[0], PACKED, planes[:16])
     np.testing.assert_allclose(policy, torch_answers(model, planes)[0][:16], atol=2e-5)
     assert first.notes == [
-        "inference.device_rows (64) do not fit the memory; batches have 16 rows at most"
+        "inference.device_rows (64) exceeds the memory; batches have at most 16 rows"
     ]
     # The next model begins with what fits.
     device = TryingDevice()
@@ -179,7 +172,7 @@ def test_lanes_are_halved_until_they_fit_and_it_is_said_once(model, planes, let_
 
 def test_memory_that_ends_at_the_second_device_halves_the_lanes_of_both(model):
     class Small(HostDevice):
-        def host_memory(self, shape: tuple[int, ...], dtype: torch.dtype) -> Any:
+        def host_memory(self, shape, dtype):
             # Where a device shows that it is full, after its programs are recorded.
             if shape[0] > 20:
                 raise torch.OutOfMemoryError("CUDA out of memory")
@@ -203,29 +196,18 @@ def test_lanes_have_at_most_the_rows_of_the_backend(model):
 
 
 @pytest.fixture
-def on_host(monkeypatch):
+def on_host(give_gpus):
     """Chooses on a GPU that is the CPU, whose rates by rows are given."""
 
     def choose_on(model, rates, **config):
-        def rate(self, num_rows, seconds):
-            if num_rows not in rates:
-                raise torch.OutOfMemoryError("CUDA out of memory")
-            return rates[num_rows]
-
-        monkeypatch.setattr(DeviceBackend, "rate", rate)
-        monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: 1)
-        monkeypatch.setattr(
-            "tengen.inference.device_backend.CudaDevice", lambda word: HostDevice()
-        )
+        give_gpus(1, rates=rates)
         rows = np.zeros((1, 4, 5, 5), np.float32)
         return choose(model, InferenceConfig(**config), {"planes": rows}, 2)
 
     return choose_on
 
 
-def test_the_fewest_rows_that_are_nearly_as_fast_as_the_best_are_chosen(
-    model: Path, on_host: Callable[..., Any]
-) -> None:
+def test_the_fewest_rows_that_are_nearly_as_fast_as_the_best_are_chosen(model, on_host):
     # Beyond 2048 rows the memory ends.
     rates = {128: 10.0, 256: 95.0, 512: 95.5, 1024: 100.0, 2048: 98.0}
     choice = on_host(model, rates)
@@ -242,9 +224,7 @@ def test_the_fewest_rows_that_are_nearly_as_fast_as_the_best_are_chosen(
     assert choice.record()["devices"] == "cuda:0"
 
 
-def test_batches_that_an_h100_computes_best_are_halved_for_fewer_games(
-    model: Path, on_host: Callable[..., Any]
-) -> None:
+def test_batches_that_an_h100_computes_best_are_halved_for_fewer_games(model, on_host):
     # "Fused, bf16" of benchmarks/results/gpu.md, in thousands a second.
     rates = {128: 384.0, 256: 470.0, 512: 577.0, 1024: 649.0, 2048: 699.0, 4096: 727.0}
     assert on_host(model, rates).config.device_rows == 2048
@@ -260,10 +240,10 @@ def test_what_the_user_says_of_a_gpu_is_kept(model, on_host):
     "asked", [{"backend": "openvino", "precision": "fp32"}, {"precision": "int8"}]
 )
 def test_who_asks_for_what_openvino_alone_has_asks_for_the_cpu(
-    model, planes, monkeypatch, asked
+    model, planes, give_gpus, asked
 ):
     pytest.importorskip("openvino")
-    monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: 1)
+    give_gpus(1)
     choice = choose(model, InferenceConfig(**asked), {"planes": planes}, 1)
     assert (choice.config.devices, choice.config.backend) == ("cpu", "openvino")
 

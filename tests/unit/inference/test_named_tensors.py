@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from tengen.inference import (
     open_backend,
     probe,
 )
-from tengen.inference.backend import NO_STATE, Arrays, check_arrays
+from tengen.inference.backend import NO_STATE, check_arrays
 from tengen.inference.config import BatchShape, Precision
 from tengen.inference.determinism import FixedBackend
 from tengen.inference.device import rate
@@ -104,7 +103,7 @@ def test_state_is_read_and_written_in_place(backend):
     state["sum"][4] = 7.0
     runner = backend.bind(inputs, outputs, state)
     total, steps = np.zeros((5, 2)), np.zeros(5)
-    answered: set[bool] = set()
+    answered = set()
     for turn in range(3):
         for name, array in made_inputs(5, seed=turn).items():
             inputs[name][:] = array
@@ -136,7 +135,7 @@ def test_a_probe_asks_for_first_rows_of_episodes(backend):
 
 
 def test_the_rate_of_any_network_is_measured():
-    head: Any = Summing()
+    head = Summing()
     assert rate(LoadedHead(head, SIGNATURE), HostDevice(), 8, 0.01) > 0
 
 
@@ -254,7 +253,7 @@ class SearchPort:
 @pytest.mark.parametrize("has_score", [False, True])
 @pytest.mark.parametrize("asks", [False, True])
 def test_a_search_port_is_named(has_score, asks):
-    given: list[Arrays] = []
+    given = []
 
     class Noting(Backend):
         signature = Signature(
@@ -266,7 +265,7 @@ def test_a_search_port_is_named(has_score, asks):
         def bind(self, *arrays):
             given.extend(arrays)
 
-    port: Any = SearchPort()
+    port = SearchPort()
     if not asks:
         port.score = None
     bind_port(Noting(), port)
@@ -291,7 +290,7 @@ def broken():
     yield state, lambda a: without(a, "sum"), ("state (steps)", "sum")
     yield state, lambda a: {}, ("state (none)", "steps")
     yield inputs, lambda a: {k: v[:0] for k, v in a.items()}, ("inputs (0 rows)",)
-    changes: dict[str, Callable[[Any], Any]] = {
+    changes = {
         "rows": lambda array: array[:3],
         "dtype": lambda array: array.astype(np.float64),
         "rank": lambda array: array[..., None],

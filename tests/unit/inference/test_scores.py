@@ -1,7 +1,5 @@
 """Scores: from the network's distribution through graphs, backends and lanes."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import shutil
@@ -27,7 +25,7 @@ from tengen.inference.device_backend import DeviceBackend
 from tengen.inference.openvino_backend import supported_precisions
 from tengen.models import ModelExporter
 from tengen.models.check import check_export, evaluate
-from tengen.nets import InferenceHead, ResNet, ResNetConfig
+from tengen.nets import InferenceHead, ResNetConfig
 from tengen.nets.modules.board_net import score_moments
 from tengen.tensors import BoardSpec
 from tests.host_device import HostDevice
@@ -55,7 +53,6 @@ def written(path, config=CONFIG):
     torch.manual_seed(1)
     signature = signature_of(config)
     net = config.build(signature)
-    assert isinstance(net, ResNet)
     if net.auxiliary_heads is not None:
         # Else every distribution is nearly even.
         torch.nn.init.normal_(net.auxiliary_heads.score.weight, std=0.8)
@@ -91,8 +88,6 @@ def moments(net, planes):
     """Mean and standard deviation in float64, straight from the head's logits."""
     with torch.inference_mode():
         auxiliary = net.learn(torch.from_numpy(planes))[2]
-    assert auxiliary is not None
-    assert auxiliary.score is not None
     share = auxiliary.score.double().softmax(1).numpy()
     points = np.arange(60) - 29.5
     mean = share @ points
@@ -100,7 +95,7 @@ def moments(net, planes):
     return np.stack([mean, np.sqrt(variance)], axis=1)
 
 
-def test_moments_by_hand() -> None:
+def test_moments_by_hand():
     # Points -1.5, -0.5, 0.5, 1.5 with shares 1, 0, 1, 2 of 4: mean 0.5, and
     # (1.5^2 * 3 + 0.5^2) / 4 - 0.5^2 = 1.5.
     logits = torch.tensor([[1.0, 0.0, 1.0, 2.0]]).log()

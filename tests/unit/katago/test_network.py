@@ -169,7 +169,7 @@ def changed(old, new, version=17):
             "block0 is a transformer_ffn_block",
         ),
         (changed("30.0\n0\n", "30.0\n1\n"), "reads who plays"),
-        (changed("30.0\n0\n0\n", "30.0\n0\n1\n"), "pass-alive areas by another rule"),
+        (changed("30.0\n0\n0\n", "30.0\n0\n1\n"), "pass-alive areas differs"),
         (changed("30.0\n" + "0\n" * 8, "30.0\n" + "0\n" * 7 + "5\n"), "options"),
         (
             changed("4\n0\n0\n0\n0\n0\n0\nstem", "4\n1\n0\n0\n0\n0\n0\nstem"),
@@ -182,7 +182,7 @@ def changed(old, new, version=17):
 )
 def test_what_is_not_computed_is_refused_by_name(tmp_path, data, said):
     text = refusal(tmp_path, data)
-    assert text.startswith("KataGo network (FILE) is of another kind, ")
+    assert text.startswith("KataGo network (FILE) is not supported, ")
     assert re.search(said, text)
 
 
@@ -191,11 +191,11 @@ def test_what_is_not_computed_is_refused_by_name(tmp_path, data, said):
     [
         (b"", "ends before its name"),
         (changed("stem\n3\n3\n", "stem\n3\n5\n"), "3x5"),
-        (changed("stem\n3\n3\n22\n", "stem\n3\n3\n23\n"), "23 channels and not 22"),
+        (changed("stem\n3\n3\n22\n", "stem\n3\n3\n23\n"), "23 channels, not 22"),
         (changed("stem\n3\n3\n22\n8\n", "stem\n3\n3\n22\n999999\n"), "999999"),
         (changed("trunk\n2\n", "trunk\n600\n"), "600 blocks"),
         (changed("stem\n", "s" * 300 + "\n"), "longer than"),
-        (bytes(tiny_network(8).data) + b"more", "goes on behind"),
+        (bytes(tiny_network(8).data) + b"more", "has data after"),
         (bytes(tiny_network(8).data)[:-9], "ends inside"),
         (
             bytes(tiny_network(8).data).replace(b"@BIN@", b"@BIM@", 1),
@@ -206,7 +206,7 @@ def test_what_is_not_computed_is_refused_by_name(tmp_path, data, said):
 )
 def test_a_damaged_file_is_one_line(tmp_path, data, said):
     text = refusal(tmp_path, data)
-    assert text.startswith("KataGo network (FILE) is damaged or of another kind, ")
+    assert text.startswith("KataGo network (FILE) is damaged or not supported, ")
     assert said in text
 
 
@@ -214,7 +214,7 @@ def test_numbers_must_be_finite(tmp_path):
     data = bytearray(SMALL)
     at = data.index(b"@BIN@") + 5
     data[at : at + 4] = np.float32(np.nan).tobytes()
-    assert "not finite" in refusal(tmp_path, bytes(data))
+    assert "non-finite" in refusal(tmp_path, bytes(data))
 
 
 def test_names_and_packing_are_checked(tmp_path):
@@ -230,7 +230,7 @@ def test_names_and_packing_are_checked(tmp_path):
 def test_a_file_that_unpacks_to_much_is_not_unpacked(tmp_path):
     """Data beyond the network's size is not decompressed."""
     bomb = gzip.compress(SMALL + b"x" + bytes(1 << 24), compresslevel=1)
-    assert "goes on behind" in refusal(tmp_path, bomb, "bomb.bin.gz")
+    assert "has data after" in refusal(tmp_path, bomb, "bomb.bin.gz")
     spaces = gzip.compress(b" " * (1 << 20), compresslevel=1)
     assert "blanks in a row" in refusal(tmp_path, spaces, "spaces.bin.gz")
 

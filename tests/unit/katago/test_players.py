@@ -60,7 +60,6 @@ def test_a_player_knows_every_board_and_what_will_be_whose():
     with player.playing(game.name) as small:
         assert small.choose(moves, simulations=4, seed=0) in state.legal_actions()
         forecast = small.forecast(moves)
-    assert forecast is not None
     assert forecast.lead_to_play is not None
     assert forecast.ownership_to_play.shape == (5, 5)
     assert np.abs(forecast.ownership_to_play).max() <= 1

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tengen.launch import Budget
+from tengen.launch import Budget, TrainingCall
 from tengen.launch.schedule import run_schedule
 from tengen.launch.workers import Worker
 from tengen.overrides import override
@@ -21,6 +21,7 @@ __all__ = [
     "Journal",
     "Roles",
     "Turn",
+    "called",
     "config",
     "in_a_moment",
     "nothing",
@@ -113,6 +114,12 @@ class Journal:
         return [report for name, report in self.reports if name == role]
 
 
+def called(*parts: Any, num_threads: int = 1) -> TrainingCall:
+    """Returns a call of a config, a run, a budget, a journal and a stop."""
+    names = ("config", "run", "budget", "journal", "stop")
+    return TrainingCall(**dict(zip(names, parts, strict=True)), num_threads=num_threads)
+
+
 def played(fake: Fake) -> dict[str, Any]:
     time.sleep(0.01)
     return {"num_games": 10, "num_recovered": 0}
@@ -185,13 +192,13 @@ def train(
     made = made or config()
     write_config(run, made)
     roles, journal = Roles(scripts), journal or Journal()
-    any_journal: Any = journal
     any_roles: Any = roles
     with StopListener(run) as stop:
         if stopping is not None:
             threading.Thread(target=stopping, args=(stop, roles)).start()
         try:
-            run_schedule(any_roles, made, run, budget, any_journal, stop, num_threads=8)
+            call = called(made, run, budget, journal, stop, num_threads=8)
+            run_schedule(any_roles, call)
         finally:
             assert all(fake.is_closed for fake in roles.fakes.values())
     return roles, journal

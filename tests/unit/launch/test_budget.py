@@ -8,7 +8,7 @@ from tengen.errors import RunError
 from tengen.launch import Budget
 from tengen.launch.budget import Spending
 from tengen.recipes import make_config
-from tengen.roles import RunSpent, read_spent, record_spent
+from tengen.roles.spent import RunSpent, read_spent, record_spent
 from tengen.run import RunDirectory
 from tests.refusals import refused
 

@@ -19,7 +19,8 @@ from tengen.launch.joined import Child
 from tengen.launch.messages import Begun, Failed, Report, Saved, Stop, Turn
 from tengen.launch.wire import Hub, Stream
 from tengen.recipes import make_config
-from tengen.roles import TOKEN_VARIABLE, write_config
+from tengen.roles import write_config
+from tengen.roles.doors import TOKEN_VARIABLE
 from tengen.run import RunDirectory
 from tests.integration.own_time import wait_own_s
 from tests.unit.launch.children import placed, received, started, the_hub
@@ -138,7 +139,9 @@ def close(name):
     if name == "actor":
         print("environment", file=sys.stderr, flush=True)
 def make(name, *_):
-    return types.SimpleNamespace(turn=lambda: None, close=lambda: close(name))
+    made = types.SimpleNamespace(turn=lambda: None, close=lambda: close(name))
+    made.is_saved, made.save = True, lambda: None
+    return made
 host.make_role = make
 """
 
@@ -207,7 +210,7 @@ def test_one_that_waits_for_the_runs_host_hears_the_stop(
     """Nobody listens there; the run would let it wait for ten minutes."""
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    words = ["-P", "-m", "tengen.launch.child", "--at-once"]
+    words = ["-P", "-m", "tengen.launch.child", "--at-once", "--identity=far"]
     words += [f"--connect=127.0.0.1:{port}", "--", str(tmp_path / "far"), "1"]
     reading, writing = os.pipe()
 
@@ -221,7 +224,7 @@ def test_one_that_waits_for_the_runs_host_hears_the_stop(
 
             return _Started(process)
 
-    variables = {TOKEN_VARIABLE: 32 * "0"}
+    variables = {TOKEN_VARIABLE: 32 * "0", "TMPDIR": str(tmp_path)}
     words.append("selfplay")
     made = started(hub, words, Launcher(), placed("selfplay"), **variables)
     os.close(writing)
@@ -262,7 +265,7 @@ def test_one_that_nobody_started_says_who_does(run: RunDirectory) -> None:
         timeout=900,
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert "processes of a run are started by tengen train" in done.stderr
+    assert "start processes of a run with tengen train" in done.stderr
 
 
 def test_a_connection_that_is_lost_is_the_end_of_the_process(start: Start) -> None:

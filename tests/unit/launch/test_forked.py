@@ -61,8 +61,8 @@ def launcher(run):
 
 def started_as(run, hub, launcher, index, role="actor"):
     worker = Worker(name=role, roles=(role,), index=index)
-    command = role_command(run, worker, "drawing:Drawing", at_once=True)
-    return started(hub, command.words, launcher, placed(role))
+    words = role_command(run, worker, "drawing:Drawing", at_once=True)
+    return started(hub, words, launcher, placed(role))
 
 
 def parent_of(pid):
@@ -142,10 +142,10 @@ def test_forks_outlive_their_server_and_later_ones_begin_anew(run, hub, launcher
     assert server != os.getpid()
     os.kill(server, signal.SIGKILL)
     wait_for(lambda: parent_of(fork) != server)
-    with pytest.warns(TengenWarning, match="fork server .* ended .* own, which takes"):
+    with pytest.warns(TengenWarning, match="fork server .* ended .* separate "):
         anew = started_as(run, hub, launcher, 1)
     assert not is_fork(begun(anew))
-    for child, how in ((before, "nobody saw"), (anew, "exit code 0")):
+    for child, how in ((before, "an unobserved end"), (anew, "exit code 0")):
         assert how in child.end(30)
 
 

@@ -14,7 +14,7 @@ from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig, StopListener, read_config, write_config
 from tengen.run import RunDirectory
-from tests.unit.launch.fake_roles import Journal
+from tests.unit.launch.fake_roles import Journal, called
 
 PLAYED = {"num_games": 40, "num_rows": 300, "num_evaluations": 0}
 FITTED = {
@@ -67,10 +67,9 @@ def run(tmp_path: Path) -> RunDirectory:
 def take_turns(
     run: RunDirectory, processes: Any, budget: Budget, *settings: str
 ) -> None:
-    journal: Any = Journal()
     with StopListener(run) as stop:
-        parts = (processes, config(*settings), run, budget, journal, stop)
-        run_schedule(*parts, num_threads=1, takes_turns=True)
+        call = called(config(*settings), run, budget, Journal(), stop)
+        run_schedule(processes, call, takes_turns=True)
 
 
 @pytest.mark.parametrize(
@@ -112,10 +111,10 @@ def test_a_stop_between_two_epochs_ends_the_loop(run: RunDirectory) -> None:
             return super().turn(role, *told)
 
     process = Stopped({"num_new": 9, "steps_left": 7, "stopped": True})
-    journal: Any = Journal()
+    any_process: Any = process
     with StopListener(run) as listener:
-        parts: Any = (process, config(), run, Budget(games=1), journal, listener)
-        run_schedule(*parts, num_threads=1, takes_turns=True)
+        call = called(config(), run, Budget(games=1), Journal(), listener)
+        run_schedule(any_process, call, takes_turns=True)
     assert process.names == ["learn"]
 
 
@@ -133,11 +132,11 @@ def test_the_learner_reads_what_self_play_made_fit(run: RunDirectory) -> None:
             return report
 
     process = Fitting()
-    journal: Any = Journal()
+    any_process: Any = process
     with StopListener(run) as listener:
         budget = Budget(minutes=8.0, fits_generations=True)
-        parts: Any = (process, config(), run, budget, journal, listener)
-        run_schedule(*parts, num_threads=1, takes_turns=True)
+        call = called(config(), run, budget, Journal(), listener)
+        run_schedule(any_process, call, takes_turns=True)
     played = [told for role, told in process.turns if role == "selfplay"]
     # Half of an eighth of the minutes.
     assert (played[0]["generation_s"], played[0]["is_changed"]) == (30.0, False)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tengen.errors import RunError, TengenError
+from tengen.launch import Budget
 from tengen.launch.cluster.table import table_of
 from tengen.launch.launcher import Placed, match_places
 from tengen.launch.match import meet_target
@@ -21,6 +22,7 @@ from tests.unit.launch.fake_roles import (
     Fake,
     Journal,
     Turn,
+    called,
     config,
     in_a_moment,
     without_room,
@@ -109,15 +111,16 @@ def fails(fake: Fake) -> dict[str, Any]:
 def met(path: Path, *turns: Turn) -> tuple[Processes, Journal, TengenError | None]:
     processes, journal = Processes(*turns), Deaths()
     any_processes: Any = processes
-    any_journal: Any = journal
     places = [
         Placed(worker=Worker(name=f"eval-{index}", roles=("eval",), index=index))
         for index in range(len(turns))
     ]
     made = config("agent.target.opponent=mcts:3", "agent.iterations=1")
-    with StopListener(RunDirectory.create_or_resume(path)) as stop:
+    run = RunDirectory.create_or_resume(path)
+    with StopListener(run) as stop:
         try:
-            meet_target(any_processes, places, made, any_journal, stop)
+            call = called(made, run, Budget(), journal, stop)
+            meet_target(any_processes, places, call)
         except TengenError as error:
             return processes, journal, error
         finally:
@@ -144,7 +147,7 @@ def test_processes_share_a_match_and_end_when_nothing_is_left(
         ((until_stopped, fails), "model (000001) is damaged"),
         (
             (without_room, without_room),
-            "role (eval-0, eval-1) has had no room in the cluster for ",
+            "role (eval-0, eval-1) has waited ",
         ),
     ],
 )

@@ -25,7 +25,7 @@ from tests.integration.runs import wait_for
 from tests.refusals import refused
 from tests.unit.launch.children import the_hub
 from tests.unit.launch.fake_ray import FakeActor, FakeCluster
-from tests.unit.launch.fake_roles import Journal, config
+from tests.unit.launch.fake_roles import Journal, called, config
 
 __all__ = ["the_hub"]
 
@@ -122,7 +122,7 @@ def test_hosts_without_the_run_need_an_address(
     cluster: Cluster, run: RunDirectory
 ) -> None:
     cluster(a=(4, 0), b=(4, 0)).lacking.add("b")
-    with refused(UsageError, "is not on host b"):
+    with refused(UsageError, "is missing on host b"):
         ray_launcher(config(), run)
 
 
@@ -130,7 +130,7 @@ def test_actors_of_several_hosts_need_an_address(
     cluster: Cluster, run: RunDirectory
 ) -> None:
     cluster(a=(4, 0), b=(4, 0))
-    with refused(UsageError, "must say where actors of 2"):
+    with refused(UsageError, "must be set for actors of 2"):
         ray_launcher(environment(), run)
     ray_launcher(environment(LISTENS), run).close()
 
@@ -207,7 +207,7 @@ def trained(
     write_config(run, made)
     with StopListener(run) as stop:
         try:
-            train_by("ray", made, run, budget, journal, stop, num_threads=1)
+            train_by("ray", called(made, run, budget, journal, stop))
         except RunError as error:
             return error
     return None
@@ -264,7 +264,9 @@ def test_a_learner_that_never_has_a_host_again_ends_the_run(
     settings = ("launch.roles.learn.num_gpus=1", "launch.wait_minutes=0.02")
     journal = Deaths()
     error = trained(run, config(*settings), Budget(), journal)
-    line = "role (learn, export, gate) has had no room in the cluster for 0.02 minutes"
+    line = (
+        "role (learn, export, gate) has waited for cluster resources for 0.02 minutes"
+    )
     assert str(error).startswith(line)
     assert "learn" in {name for names in journal.waits for name in names}
     # Self-play went on meanwhile, and ends with it.

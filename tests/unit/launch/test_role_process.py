@@ -10,7 +10,7 @@ from tengen import _core
 from tengen.errors import EnvError, RunError, UsageError
 from tengen.launch.child import _tell
 from tengen.launch.local import LocalLauncher
-from tengen.launch.messages import Alive, Dying, Failed, Report, Saved, Stop, Turn
+from tengen.launch.messages import Dying, Failed, Report, Saved, Stop, Turn
 from tengen.launch.process import Processes, RoleProcess, kill_stopping
 from tengen.launch.workers import Worker
 from tengen.recipes import make_config
@@ -51,8 +51,8 @@ def run(tmp_path):
         (
             KeyError("k"),
             1,
-            "role (learn) failed by a bug, KeyError 'k'; report it with the traceback "
-            "in the run's logs",
+            "role (learn) failed because of a bug, KeyError 'k'; report it with the "
+            "traceback in the run's logs",
         ),
     ],
 )
@@ -122,6 +122,23 @@ def test_a_role_that_another_process_has_is_a_usage_error(run, process):
     process.close()
 
 
+def test_a_successor_waits_while_the_old_process_saves(run, process):
+    """As where a Ray actor is lost, and its role process lives on for a while."""
+    assert turn(process) is None
+    process.kill()
+    lock = run.lock("gate", wait=True)
+    stages = []
+
+    def on_progress(report):
+        stages.append(report.get("stage", ""))
+        if "is in use by process" in stages[-1]:
+            lock.release()
+
+    assert process.turn("gate", on_progress, lambda *how: None, DETAILS) is None
+    assert any("is in use by process" in stage for stage in stages)
+    process.close()
+
+
 class Scripted:
     """A child that answers with what it is given, and then is gone.
 
@@ -136,6 +153,7 @@ class Scripted:
         self, *answers, how="signal 9", on_turn=None, is_silent=False, has_joined=True
     ):
         self.has_joined = has_joined
+        self.silence = ""
         self.on_turn = on_turn
         self.was_killed = threading.Event()
         self._answers = list(answers)
@@ -241,23 +259,24 @@ def test_a_stop_ends_the_pause_before_the_next_child():
     assert report == {"stopped": True}
 
 
-def test_a_process_that_promised_a_sign_of_life_is_killed_when_none_comes():
-    alive = Alive(0.01, "the environment hangs")
-    process = scripted(Scripted(alive, is_silent=True), Scripted(REPORT))
-    deaths = []
+HANGS = f"{JOINS}stream.receive(); stream.send(Alive(0.01, 'it hangs'))\n"
+
+
+def test_a_process_that_promised_a_sign_of_life_is_killed_when_none_comes(hub):
+    child = started(hub, ["-c", HANGS + "threading.Event().wait()"])
+    process, deaths = scripted(child, Scripted(REPORT)), []
     assert turn(process, deaths) == {"candidate": 1}
-    assert deaths == [("gate", "the environment hangs")]
+    assert deaths == [("gate", "it hangs")]
 
 
-def test_a_report_ends_the_watch(monkeypatch):
-    """Also where the process of the watch gets no processor until then."""
-    now_s = [0.0]
-    clock = SimpleNamespace(monotonic=lambda: now_s[0])
-    monkeypatch.setattr("tengen.launch.joined.time", clock)
-    child = Scripted(Alive(0.05, "it hangs"), REPORT, is_silent=True)
-    assert turn(scripted(child)) == {"candidate": 1}
-    now_s[0] = 1e6
-    assert not child.was_killed.wait(0.2)
+def test_a_report_ends_the_watch(hub):
+    """Though what the process does after its turn takes longer than it promised."""
+    code = f"{HANGS}stream.send(Report({{}}))\nstream.receive(); time.sleep(1.5)\n"
+    child = started(hub, ["-c", f"{code}stream.send(Saved(True))"])
+    process = scripted(child)
+    assert turn(process) == {}
+    process.close()
+    assert child.silence == ""
 
 
 def learn(process, role="learn"):

@@ -1,10 +1,5 @@
 """A small learner on made-up rows."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 import torch
 
@@ -12,31 +7,29 @@ from tengen.agents.alphazero_loss import AlphaZeroLossConfig, AlphaZeroUpdate
 from tengen.learners import (
     Learner,
     LearnerConfig,
-    OptimizerConfig,
     SgdConfig,
-    Update,
 )
 from tengen.nets import ResNetConfig
 from tengen.tensors import BoardSpec
-from tests.unit.learners.learner_fakes import NUM_PLANES, SIDE, FakeTable, MakeLearner
+from tests.unit.learners.learner_fakes import NUM_PLANES, SIDE, FakeTable
 
 # The networks are too small for more.
 torch.set_num_threads(1)
 
 
 @pytest.fixture
-def make_learner() -> Iterator[MakeLearner]:
-    made: list[Learner] = []
+def make_learner():
+    made = []
 
     def make(
         *,
-        num_threads: int = 1,
-        num_channels: int = 8,
-        optimizer: OptimizerConfig | None = None,
-        table: FakeTable | None = None,
-        update: Update | None = None,
-        **fields: Any,
-    ) -> Learner:
+        num_threads=1,
+        num_channels=8,
+        optimizer=None,
+        table=None,
+        update=None,
+        **fields,
+    ):
         torch.manual_seed(4)
         features = BoardSpec(
             num_planes=NUM_PLANES,

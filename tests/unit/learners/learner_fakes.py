@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-
-from tengen.learners import Learner
-
-MakeLearner: TypeAlias = Callable[..., Learner]
 
 SIDE = 5
 NUM_PLANES = 3
@@ -23,10 +17,10 @@ class FakeBatch:
     table: FakeTable
 
     @property
-    def keys(self) -> NDArray[np.int64]:
+    def keys(self):
         return np.arange(len(next(iter(self.columns.values()))))
 
-    def ack(self, priorities: NDArray[np.float64] | None = None) -> None:
+    def ack(self, priorities=None):
         assert priorities is None
         self.table.num_acks += 1
 
@@ -42,7 +36,7 @@ class FakeTable:
     num_acks: int = 0
     sizes: list[int] = field(default_factory=list)
 
-    def sample(self, num_rows: int, /) -> FakeBatch:
+    def sample(self, num_rows, /):
         rng = np.random.default_rng([12, self.num_drawn])
         self.num_drawn += 1
         self.sizes.append(num_rows)

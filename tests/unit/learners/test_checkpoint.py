@@ -1,10 +1,6 @@
 """Checkpoints: exact resume, and refusal of everything else."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -13,7 +9,6 @@ from tengen.config import to_dict
 from tengen.errors import RunError, UsageError
 from tengen.learners import (
     AdamWConfig,
-    Learner,
     SgdConfig,
     checkpoint,
     load_checkpoint,
@@ -21,15 +16,15 @@ from tengen.learners import (
 )
 from tengen.run import NumberedFolder
 from tests.refusals import refused
-from tests.unit.learners.learner_fakes import FakeTable, MakeLearner
+from tests.unit.learners.learner_fakes import FakeTable
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> NumberedFolder:
+def folder(tmp_path):
     return NumberedFolder(tmp_path)
 
 
-def assert_same(a: Learner, b: Learner) -> None:
+def assert_same(a, b):
     left, right = a.state(), b.state()
     assert left.num_steps == right.num_steps
     assert left.num_optimizer_steps == right.num_optimizer_steps
@@ -42,12 +37,9 @@ def assert_same(a: Learner, b: Learner) -> None:
 @pytest.mark.parametrize("kind", [SgdConfig, AdamWConfig])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_twenty_steps_are_ten_saved_loaded_and_ten(
-    make_learner: MakeLearner,
-    folder: NumberedFolder,
-    kind: type[SgdConfig] | type[AdamWConfig],
-    precision: str,
-) -> None:
-    fields: dict[str, Any] = {"optimizer": kind(), "precision": precision}
+    make_learner, folder, kind, precision
+):
+    fields = {"optimizer": kind(), "precision": precision}
     whole = make_learner(**fields)
     list(whole.steps(20))
     table = FakeTable()
@@ -65,9 +57,7 @@ def test_twenty_steps_are_ten_saved_loaded_and_ten(
     assert metrics[-1]["learning_rate"] == pytest.approx(20 / 50 * kind().learning_rate)
 
 
-def test_a_checkpoint_after_growth_resumes_within_the_new_warm_up(
-    make_learner: MakeLearner, folder: NumberedFolder
-) -> None:
+def test_a_checkpoint_after_growth_resumes_within_the_new_warm_up(make_learner, folder):
     whole = make_learner()
     whole.load_state(whole.state()._replace(num_steps=500))
     list(whole.steps(2))
@@ -79,9 +69,7 @@ def test_a_checkpoint_after_growth_resumes_within_the_new_warm_up(
     assert_same(whole, resumed)
 
 
-def test_the_generator_is_restored(
-    make_learner: MakeLearner, folder: NumberedFolder
-) -> None:
+def test_the_generator_is_restored(make_learner, folder):
     learner = make_learner()
     path = save_checkpoint(folder, 1, learner)
     expected = torch.rand(3)
@@ -90,9 +78,7 @@ def test_the_generator_is_restored(
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_the_last_ones_are_kept(
-    make_learner: MakeLearner, folder: NumberedFolder
-) -> None:
+def test_the_last_ones_are_kept(make_learner, folder):
     learner = make_learner()
     for number in range(1, 6):
         save_checkpoint(folder, number, learner)
@@ -102,13 +88,13 @@ def test_the_last_ones_are_kept(
 
 
 @pytest.fixture
-def saved(make_learner: MakeLearner, folder: NumberedFolder) -> Path:
+def saved(make_learner, folder):
     learner = make_learner()
     list(learner.steps(2))
     return save_checkpoint(folder, 2, learner)
 
 
-def refuse(path: Path, learner: Learner, error: type[Exception], *named: str) -> None:
+def refuse(path, learner, error, *named):
     """Asserts that ``path`` is refused by name and the learner stays as it was."""
     before = {name: t.clone() for name, t in learner.state().tensors.items()}
     with refused(error, *named) as caught:
@@ -121,9 +107,7 @@ def refuse(path: Path, learner: Learner, error: type[Exception], *named: str) ->
 
 @pytest.mark.parametrize("part", [0.0, 0.01, 0.5, 0.999])
 @pytest.mark.parametrize("name", ["state.safetensors", "state.json"])
-def test_truncated_files_are_refused(
-    make_learner: MakeLearner, saved: Path, name: str, part: float
-) -> None:
+def test_truncated_files_are_refused(make_learner, saved, name, part):
     data = (saved / name).read_bytes()
     (saved / name).write_bytes(data[: int(len(data) * part)])
     if name == "state.json" and part == 0.999:
@@ -131,7 +115,7 @@ def test_truncated_files_are_refused(
     refuse(saved, make_learner(), RunError)
 
 
-def test_a_flipped_bit_is_refused(make_learner: MakeLearner, saved: Path) -> None:
+def test_a_flipped_bit_is_refused(make_learner, saved):
     path = saved / "state.safetensors"
     data = bytearray(path.read_bytes())
     data[-100] ^= 1
@@ -139,13 +123,13 @@ def test_a_flipped_bit_is_refused(make_learner: MakeLearner, saved: Path) -> Non
     refuse(saved, make_learner(), RunError)
 
 
-def test_absent_files_are_refused(make_learner: MakeLearner, saved: Path) -> None:
+def test_absent_files_are_refused(make_learner, saved):
     (saved / "state.safetensors").unlink()
     refuse(saved, make_learner(), RunError)
     refuse(saved / "nowhere", make_learner(), RunError)
 
 
-def edit(path: Path, **changes: Any) -> None:
+def edit(path, **changes):
     content = json.loads((path / "state.json").read_text())
     (path / "state.json").write_text(json.dumps({**content, **changes}))
 
@@ -161,29 +145,23 @@ def edit(path: Path, **changes: Any) -> None:
         {"more": 1},
     ],
 )
-def test_changed_json_is_refused(
-    make_learner: MakeLearner, saved: Path, changes: dict[str, Any]
-) -> None:
+def test_changed_json_is_refused(make_learner, saved, changes):
     edit(saved, **changes)
     refuse(saved, make_learner(), RunError)
 
 
-def test_foreign_json_is_refused(make_learner: MakeLearner, saved: Path) -> None:
+def test_foreign_json_is_refused(make_learner, saved):
     (saved / "state.json").write_text("[1, 2]")
     refuse(saved, make_learner(), RunError)
 
 
 @pytest.mark.parametrize("schema", [4, 7])
-def test_another_schema_is_refused(
-    make_learner: MakeLearner, saved: Path, schema: int
-) -> None:
+def test_another_schema_is_refused(make_learner, saved, schema):
     edit(saved, schema=schema)
     refuse(saved, make_learner(), UsageError, f"schema ({schema})")
 
 
-def test_a_checkpoint_of_schema_5_is_read(
-    make_learner: MakeLearner, saved: Path
-) -> None:
+def test_a_checkpoint_of_schema_5_is_read(make_learner, saved):
     """It has the features of a board where there is a signature now."""
     content = json.loads((saved / "state.json").read_text())
     del content["json_sha256"]
@@ -201,9 +179,7 @@ def test_a_checkpoint_of_schema_5_is_read(
     refuse(saved, learner, UsageError, "signature (")
 
 
-def test_a_network_from_before_a_field_has_its_default(
-    make_learner: MakeLearner, saved: Path
-) -> None:
+def test_a_network_from_before_a_field_has_its_default(make_learner, saved):
     content = json.loads((saved / "state.json").read_text())
     assert content["net"].pop("lead") is False
     del content["json_sha256"]
@@ -217,16 +193,12 @@ def test_a_network_from_before_a_field_has_its_default(
     refuse(saved, learner, UsageError, "net.later (1)")
 
 
-def test_another_network_or_optimizer_is_refused(
-    make_learner: MakeLearner, saved: Path
-) -> None:
+def test_another_network_or_optimizer_is_refused(make_learner, saved):
     refuse(saved, make_learner(num_channels=16), UsageError, "net (")
     refuse(saved, make_learner(optimizer=AdamWConfig()), UsageError, "optimizer (")
 
 
-def test_tensors_of_another_learner_are_refused(
-    make_learner: MakeLearner, folder: NumberedFolder
-) -> None:
+def test_tensors_of_another_learner_are_refused(make_learner, folder):
     learner = make_learner()
     path = save_checkpoint(folder, 1, make_learner(num_channels=16))
     content = checkpoint.read_checkpoint_json(path)

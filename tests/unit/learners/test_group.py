@@ -1,11 +1,8 @@
 """The collectives of learners, by threads of this process that are each one learner."""
 
-from __future__ import annotations
-
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -16,7 +13,7 @@ import torch
 from tengen.agents.policy_update import ReturnScale
 from tengen.learners import Update
 from tengen.learners.batches import rows_to_learn
-from tengen.learners.group import ALONE, Group, GroupLost, row_bounds
+from tengen.learners.group import ALONE, GroupLost, row_bounds
 from tengen.learners.torch_group import Meeting, TorchGroup
 from tengen.store import Batch
 
@@ -26,17 +23,17 @@ PATIENCE_S = 10.0
 
 
 @pytest.fixture
-def meeting() -> Iterator[Meeting]:
+def meeting():
     made = Meeting("127.0.0.1")
     yield made
     made.close()
 
 
-def together(meeting: Meeting, work: Callable[[Group], T], size: int = SIZE) -> list[T]:
+def together(meeting, work, size=SIZE):
     """Returns what each of several learners found, by rank."""
     name = secrets.token_hex(8)
 
-    def learner(rank: int) -> T:
+    def learner(rank):
         group = TorchGroup(
             "127.0.0.1", meeting.port, name, rank, size, patience_s=PATIENCE_S
         )
@@ -49,8 +46,8 @@ def together(meeting: Meeting, work: Callable[[Group], T], size: int = SIZE) -> 
         return list(pool.map(learner, range(size)))
 
 
-def test_what_learners_have_is_added_and_gathered(meeting: Meeting) -> None:
-    def work(group: Group) -> tuple[object, ...]:
+def test_what_learners_have_is_added_and_gathered(meeting):
+    def work(group):
         numbers = torch.arange(5.0) * 10**group.rank
         group.add(numbers)
         rows = torch.full((group.rank, 2), group.rank, dtype=torch.bool)
@@ -74,11 +71,11 @@ def test_what_learners_have_is_added_and_gathered(meeting: Meeting) -> None:
         )
 
 
-def test_a_learner_that_leaves_is_seen_by_all_who_wait(meeting: Meeting) -> None:
+def test_a_learner_that_leaves_is_seen_by_all_who_wait(meeting):
     """Long before their patience is at its end."""
     left = threading.Event()
 
-    def work(group: Group) -> bool:
+    def work(group):
         group.gather([1.0])
         if group.rank == 2:
             left.set()
@@ -94,17 +91,15 @@ def test_a_learner_that_leaves_is_seen_by_all_who_wait(meeting: Meeting) -> None
     assert together(meeting, work) == [True] * 3
 
 
-def test_a_learner_that_does_not_come_is_not_waited_for(meeting: Meeting) -> None:
+def test_a_learner_that_does_not_come_is_not_waited_for(meeting):
     with pytest.raises(GroupLost):
         TorchGroup("127.0.0.1", meeting.port, "alone", 0, 2, patience_s=0.2)
 
 
-def test_a_step_may_take_longer_than_a_meeting(
-    meeting: Meeting, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_may_take_longer_than_a_meeting(meeting, monkeypatch):
     monkeypatch.setattr("tengen.learners.torch_group._MEETING_S", 1.0)
 
-    def work(group: Group) -> float:
+    def work(group):
         if group.rank == 1:
             time.sleep(2.5)
         return float(group.gather([1.0]).sum())
@@ -114,9 +109,7 @@ def test_a_step_may_take_longer_than_a_meeting(
 
 @pytest.mark.parametrize("num_rows", [7, 24, 130])
 @pytest.mark.parametrize(("num_parts", "size"), [(2, 2), (4, 3), (5, 2), (4, 4)])
-def test_learners_have_whole_parts_of_a_batch(
-    num_rows: int, num_parts: int, size: int
-) -> None:
+def test_learners_have_whole_parts_of_a_batch(num_rows, num_parts, size):
     ends = {num_rows * part // num_parts for part in range(num_parts + 1)}
     bounds = row_bounds(num_rows, num_parts, size)
     assert bounds[0][0] == 0
@@ -131,7 +124,7 @@ class _Weighed(Update):
     max_lag = 3
 
 
-def _batch(first: int, last: int) -> Batch:
+def _batch(first, last):
     """Rows of 8 whose chances, and the steps that their models had, are all others."""
     keys = np.arange(first, last)
     versions = np.array([9, 9, 2, 9, 1, 1, 1, 9])
@@ -145,7 +138,7 @@ def _batch(first: int, last: int) -> Batch:
     )
 
 
-def test_weights_and_lags_are_those_of_the_whole_batch(meeting: Meeting) -> None:
+def test_weights_and_lags_are_those_of_the_whole_batch(meeting):
     """The third learner has old rows alone, and the one of the greatest weight."""
     wanted = rows_to_learn(_batch(0, 8), _Weighed(), ALONE, 10)
     bounds = [(0, 3), (3, 4), (4, 7)]
@@ -163,7 +156,7 @@ def test_weights_and_lags_are_those_of_the_whole_batch(meeting: Meeting) -> None
         assert one.metrics == {"too_old": pytest.approx(4 / 7), "lag_steps": 1.0}
 
 
-def test_the_scale_of_returns_is_of_all_rows(meeting: Meeting) -> None:
+def test_the_scale_of_returns_is_of_all_rows(meeting):
     """Learners' rows are not as many live ones: means of means would be others."""
     rng = np.random.default_rng(3)
     reward = torch.from_numpy(rng.normal(size=(6, 5)).astype(np.float32)) * 9
@@ -173,7 +166,7 @@ def test_the_scale_of_returns_is_of_all_rows(meeting: Meeting) -> None:
     alone = ReturnScale(0.9)
     alone.observe(reward, terminated, is_reset)
 
-    def work(group: Group) -> float:
+    def work(group):
         scale = ReturnScale(0.9)
         own = slice(2 * group.rank, 2 * group.rank + 2)
         scale.observe(reward[own], terminated[own], is_reset[own], group)

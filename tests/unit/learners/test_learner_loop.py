@@ -1,14 +1,10 @@
 """The learner loop: the same bits on any threads, order, and that it learns."""
 
-from __future__ import annotations
-
 import threading
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
 from tengen.agents.alphazero_loss import AlphaZeroLossConfig, AlphaZeroUpdate
 from tengen.agents.vtrace import Vtrace, VtraceUpdate
@@ -18,17 +14,16 @@ from tengen.learners import (
     AdamWConfig,
     Learner,
     LearnerConfig,
-    LossParts,
     SgdConfig,
 )
 from tengen.learners.shards import Shards
 from tengen.nets import InferenceHead, MlpConfig
 from tengen.tensors import Signature, TensorSpec
 from tests.refusals import refused
-from tests.unit.learners.learner_fakes import FakeBatch, FakeTable, MakeLearner
+from tests.unit.learners.learner_fakes import FakeBatch, FakeTable
 
 
-def bits(learner: Learner) -> dict[str, bytes]:
+def bits(learner):
     return {
         name: tensor.contiguous().view(torch.uint8).numpy().tobytes()
         for name, tensor in learner.state().tensors.items()
@@ -40,9 +35,7 @@ def bits(learner: Learner) -> dict[str, bytes]:
     ("num_shards", "batch_size", "precision"),
     [(2, 24, "float32"), (2, 24, "bfloat16"), (3, 25, "float32")],
 )
-def test_threads_do_not_change_a_bit(
-    make_learner: MakeLearner, num_shards: int, batch_size: int, precision: str
-) -> None:
+def test_threads_do_not_change_a_bit(make_learner, num_shards, batch_size, precision):
     results = []
     for num_threads in (1, 2, 3):
         learner = make_learner(
@@ -56,9 +49,7 @@ def test_threads_do_not_change_a_bit(
     assert results[0] == results[1] == results[2]
 
 
-def test_validation_is_of_the_averaged_network_and_changes_nothing(
-    make_learner: MakeLearner,
-) -> None:
+def test_validation_is_of_the_averaged_network_and_changes_nothing(make_learner):
     learner = make_learner(precision="float32")
     for _ in learner.steps(5):
         pass
@@ -88,7 +79,7 @@ def test_validation_is_of_the_averaged_network_and_changes_nothing(
     )
 
 
-def in_parts(net: Any, rows: slice, num_shards: int) -> list[torch.Tensor]:
+def in_parts(net, rows, num_shards):
     """Returns the gradients of a batch in parts; the net gets its norm statistics."""
     columns = {
         name: torch.from_numpy(column[rows])
@@ -102,7 +93,7 @@ def in_parts(net: Any, rows: slice, num_shards: int) -> list[torch.Tensor]:
     return shards.gradients
 
 
-def test_parts_add_up_to_the_whole_batch(make_learner: MakeLearner) -> None:
+def test_parts_add_up_to_the_whole_batch(make_learner):
     # With norm statistics fixed, nothing but rounding tells one part from four.
     net = make_learner().net.eval()
     gradients = [in_parts(net, slice(None), num_shards) for num_shards in (1, 4)]
@@ -110,16 +101,14 @@ def test_parts_add_up_to_the_whole_batch(make_learner: MakeLearner) -> None:
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
 
 
-def test_running_statistics_are_the_mean_of_the_parts(
-    make_learner: MakeLearner,
-) -> None:
+def test_running_statistics_are_the_mean_of_the_parts(make_learner):
     found = []
     for rows, num_shards in (
         (slice(12), 1),
         (slice(12, 24), 1),
         (slice(24), 2),
     ):
-        net: Any = make_learner().net
+        net = make_learner().net
         in_parts(net, rows, num_shards)
         found.append(net.tip.running_mean)
     first, second, both = found
@@ -127,9 +116,7 @@ def test_running_statistics_are_the_mean_of_the_parts(
     torch.testing.assert_close(both, (first + second) / 2)
 
 
-def test_batches_are_drawn_ahead_in_order_and_never_beyond_the_last(
-    make_learner: MakeLearner,
-) -> None:
+def test_batches_are_drawn_ahead_in_order_and_never_beyond_the_last(make_learner):
     table = FakeTable()
     learner = make_learner(table=table)
     for count, metrics in enumerate(learner.steps(5), start=1):
@@ -140,18 +127,18 @@ def test_batches_are_drawn_ahead_in_order_and_never_beyond_the_last(
     assert (learner.num_steps, learner.num_samples) == (5, 120)
 
 
-def test_the_next_batch_is_drawn_while_one_trains(make_learner: MakeLearner) -> None:
+def test_the_next_batch_is_drawn_while_one_trains(make_learner):
     drawn_second = threading.Event()
 
     class Spy(FakeTable):
-        def sample(self, num_rows: int, /) -> FakeBatch:
+        def sample(self, num_rows, /):
             batch = super().sample(num_rows)
             if self.num_drawn == 2:
                 drawn_second.set()
             return batch
 
     class Waiting(AlphaZeroUpdate):
-        def loss(self, net: Any, columns: Any) -> LossParts:
+        def loss(self, net, columns):
             assert drawn_second.wait(timeout=900)
             return super().loss(net, columns)
 
@@ -159,9 +146,7 @@ def test_the_next_batch_is_drawn_while_one_trains(make_learner: MakeLearner) -> 
     list(learner.steps(2))  # would fail in the first step if sampling came after it
 
 
-def test_leaving_early_loses_no_batch_and_forbids_saving(
-    make_learner: MakeLearner,
-) -> None:
+def test_leaving_early_loses_no_batch_and_forbids_saving(make_learner):
     whole, parted = make_learner(), make_learner()
     list(whole.steps(4))
     next(parted.steps(3))
@@ -171,9 +156,7 @@ def test_leaving_early_loses_no_batch_and_forbids_saving(
     assert bits(whole) == bits(parted)
 
 
-def test_a_stop_ends_soon_and_leaves_nothing_in_flight(
-    make_learner: MakeLearner,
-) -> None:
+def test_a_stop_ends_soon_and_leaves_nothing_in_flight(make_learner):
     whole, parted = make_learner(), make_learner()
     list(whole.steps(4))
     stop = threading.Event()
@@ -186,9 +169,7 @@ def test_a_stop_ends_soon_and_leaves_nothing_in_flight(
     assert bits(whole) == bits(parted)
 
 
-def test_an_optimizer_that_begins_anew_warms_up_and_steps_go_on(
-    make_learner: MakeLearner,
-) -> None:
+def test_an_optimizer_that_begins_anew_warms_up_and_steps_go_on(make_learner):
     """As when a network has grown: the run has steps, its optimizer none."""
     learner = make_learner(optimizer=SgdConfig(learning_rate=1.0, num_warmup_steps=4))
     rates = [metrics["learning_rate"] for metrics in learner.steps(6)]
@@ -206,7 +187,7 @@ def test_an_optimizer_that_begins_anew_warms_up_and_steps_go_on(
     assert (state.num_steps, state.num_optimizer_steps) == (9, 3)
 
 
-def test_metrics_are_plain_floats(make_learner: MakeLearner) -> None:
+def test_metrics_are_plain_floats(make_learner):
     metrics = make_learner().step()
     assert set(metrics) == {
         "loss",
@@ -225,11 +206,9 @@ def test_metrics_are_plain_floats(make_learner: MakeLearner) -> None:
     )
 
 
-def test_a_loss_that_is_not_finite_stops_the_run_before_the_weights_spoil(
-    make_learner: MakeLearner,
-) -> None:
+def test_a_loss_that_is_not_finite_stops_the_run_before_the_weights_spoil(make_learner):
     class Broken(FakeTable):
-        def sample(self, num_rows: int, /) -> FakeBatch:
+        def sample(self, num_rows, /):
             batch = super().sample(num_rows)
             if self.num_drawn == 2:
                 batch.columns["planes"][0, 1, 0, 0] = np.nan
@@ -246,9 +225,9 @@ def test_a_loss_that_is_not_finite_stops_the_run_before_the_weights_spoil(
         assert torch.equal(parameter, before[name])
 
 
-def test_read_only_columns_are_accepted(make_learner: MakeLearner) -> None:
+def test_read_only_columns_are_accepted(make_learner):
     class ReadOnly(FakeTable):
-        def sample(self, num_rows: int, /) -> FakeBatch:
+        def sample(self, num_rows, /):
             batch = super().sample(num_rows)
             for column in batch.columns.values():
                 column.flags.writeable = False
@@ -266,9 +245,7 @@ def test_read_only_columns_are_accepted(make_learner: MakeLearner) -> None:
         AdamWConfig(num_warmup_steps=5, learning_rate=3e-3),
     ],
 )
-def test_it_learns_who_has_more_stones(
-    make_learner: MakeLearner, optimizer: SgdConfig | AdamWConfig
-) -> None:
+def test_it_learns_who_has_more_stones(make_learner, optimizer):
     learner = make_learner(
         num_channels=16, batch_size=64, optimizer=optimizer, precision="float32"
     )
@@ -284,15 +261,15 @@ def test_it_learns_who_has_more_stones(
     assert (logits.argmax(1).numpy() == truth).mean() > 0.7
 
 
-def mean(name: str, metrics: list[dict[str, float]]) -> float:
+def mean(name, metrics):
     return float(np.mean([m[name] for m in metrics]))
 
 
-def test_the_same_loop_learns_from_unrolls_of_another_policy() -> None:
+def test_the_same_loop_learns_from_unrolls_of_another_policy():
     """A bandit with a context: action 1 pays where the observation is positive."""
 
     class Bandit(FakeTable):
-        def sample(self, num_rows: int, /) -> FakeBatch:
+        def sample(self, num_rows, /):
             rng = np.random.default_rng([5, self.num_drawn])
             self.num_drawn += 1
             # Four steps, and one that only bootstraps.
@@ -300,7 +277,7 @@ def test_the_same_loop_learns_from_unrolls_of_another_policy() -> None:
             seen = rng.normal(size=(*shape, 1)).astype(np.float32)
             action = rng.integers(0, 2, size=shape)
             pays = action == (seen[..., 0] > 0)
-            columns: dict[str, NDArray[np.generic]] = {
+            columns = {
                 "observation": seen,
                 "action": action,
                 "reward": pays.astype(np.float32),
@@ -331,6 +308,6 @@ def test_the_same_loop_learns_from_unrolls_of_another_policy() -> None:
 
 
 @pytest.mark.parametrize("num_shards", [0, 5])
-def test_a_batch_has_one_row_or_more_in_each_part(num_shards: int) -> None:
+def test_a_batch_has_one_row_or_more_in_each_part(num_shards):
     with refused(UsageError, f"num_shards ({num_shards})"):
         LearnerConfig(batch_size=4, num_shards=num_shards)

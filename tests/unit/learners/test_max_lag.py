@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 
 from tengen.learners import AdamWConfig, Learner, LearnerConfig, LossParts, Update
-from tengen.nets import Net
 from tests.unit.agents.agent_fakes import TableNet
 
 # Steps that a batch is good for.
@@ -26,7 +24,7 @@ class Queue:
     versions: list[list[list[int]]]
     num_acks: int = 0
 
-    def sample(self, num_rows: int, /) -> Any:
+    def sample(self, num_rows, /):
         versions = np.array(self.versions.pop(0))
         self.columns: dict[str, NDArray[Any]] = {
             "observation": np.arange(len(versions)),
@@ -35,7 +33,7 @@ class Queue:
         self.keys = np.arange(len(versions))
         return self
 
-    def ack(self, priorities: object = None) -> None:
+    def ack(self, priorities=None):
         assert priorities is None
         self.num_acks += 1
 
@@ -43,37 +41,35 @@ class Queue:
 class SeeingUpdate(Update):
     """Goes through a batch three times, and keeps what it saw."""
 
-    def __init__(self, max_lag: int | None) -> None:
+    def __init__(self, max_lag):
         self.max_lag = max_lag
         self.seen: list[list[int]] = []
 
-    def minibatches(self, net: Net, columns: dict[str, Any]) -> Any:
+    def minibatches(self, net, columns):
         self.seen.append(columns["observation"].tolist())
         for _ in range(NUM_EPOCHS):
             yield columns
 
-    def loss(self, net: Net, columns: dict[str, Any]) -> LossParts:
+    def loss(self, net, columns):
         q = net.answer({"observation": columns["observation"]}, {})[0]["q"]
         return LossParts(q.square().mean(), {})
 
 
-def learned(
-    max_lag: int | None, batches: Sequence[list[list[int]]]
-) -> tuple[SeeingUpdate, Learner, list[dict[str, float]]]:
+def learned(max_lag, batches):
     queue = Queue(list(batches))
     update = SeeingUpdate(max_lag)
     config = LearnerConfig(
         batch_size=3, num_shards=1, optimizer=AdamWConfig(num_warmup_steps=0)
     )
     net = TableNet(q=np.ones((4, 2)))
-    with Learner(config, net, update, queue) as learner:  # type: ignore[arg-type]
+    with Learner(config, net, update, queue) as learner:
         metrics = list(learner.steps(len(batches)))
     # A queue whose items are not taken out would be full of old ones for ever.
     assert queue.num_acks == len(batches)
     return update, learner, metrics
 
 
-def test_older_items_are_left_out_and_counted() -> None:
+def test_older_items_are_left_out_and_counted():
     # The learner has made 0, 3 and 6 steps.
     batches = [
         [[0, 0], [0, 0], [0, 0]],
@@ -90,7 +86,7 @@ def test_older_items_are_left_out_and_counted() -> None:
     assert learner.num_steps == 3 * NUM_EPOCHS
 
 
-def test_where_nothing_is_new_no_step_is_made_and_lag_grows_no_further() -> None:
+def test_where_nothing_is_new_no_step_is_made_and_lag_grows_no_further():
     # Models do not reach the actors: every item is the first one's, for ever.
     batches = [[[0, 0], [0, 0], [0, 0]]] * 10
     update, learner, metrics = learned(5, batches)
@@ -105,7 +101,7 @@ def test_where_nothing_is_new_no_step_is_made_and_lag_grows_no_further() -> None
     assert learner.num_steps == 3 * NUM_EPOCHS
 
 
-def test_all_are_learned_from_without_a_bound() -> None:
+def test_all_are_learned_from_without_a_bound():
     batches = [[[0, 0], [0, 0], [0, 0]]] * 4
     update, learner, metrics = learned(None, batches)
     assert len(update.seen) == 4

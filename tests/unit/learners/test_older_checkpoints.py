@@ -1,9 +1,5 @@
 """Checkpoints of before networks had a mean picture, and updates their scales."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 import torch
 
@@ -23,24 +19,24 @@ NET = NatureConfig(channels=(4,), kernels=(3,), strides=(1,), num_units=8)
 LATER = ("centres.", "return_scale", "advantage_scale")
 
 
-def made(agent: Vtrace | Dqn) -> Learner:
+def made(agent):
     wanted = Signature(
         inputs={"observation": TensorSpec(dtype="uint8", shape=(1, 8, 8))},
         outputs=agent.outputs_of(CHOICE),
     )
     net = NET.build(wanted)
-    update: Any = (
+    update = (
         VtraceUpdate(agent, CHOICE)
         if isinstance(agent, Vtrace)
         else DqnUpdate(agent, net, ReplayConfig(sampler="prioritized"))
     )
     config = LearnerConfig(batch_size=4, optimizer=AdamWConfig())
-    table: Any = FakeTable()
+    table = FakeTable()
     return Learner(config, net, update, table, num_threads=1)
 
 
 @pytest.mark.parametrize("agent", [Vtrace(), Dqn()], ids=lambda agent: agent.kind)
-def test_they_go_on_without(agent: Vtrace | Dqn) -> None:
+def test_they_go_on_without(agent):
     with made(agent) as old, made(agent) as new:
         state = old.state()
         kept = {

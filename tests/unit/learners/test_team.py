@@ -8,7 +8,6 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from tengen.errors import RunError, TengenError, UsageError
 from tengen.experience import ExperiencePart
 from tengen.learners import Learner
 from tengen.learners.follower import Follower
-from tengen.learners.group import Group, GroupLost
+from tengen.learners.group import GroupLost
 from tengen.learners.peer import LEARNERS, greeting
 from tengen.learners.shards import Shards
 from tengen.learners.team import Team
@@ -38,7 +37,7 @@ COUNT = 3
 class Leader:
     """A leading learner, and the folder by which it is found."""
 
-    def __init__(self, folder: Path, patience_s: float, case: str, host: str) -> None:
+    def __init__(self, folder, patience_s, case, host):
         self.case = case
         self.tape = Tape(case)
         given: Any = self.tape
@@ -57,17 +56,17 @@ class Leader:
         self.learner: Learner = make_learner(case, self.tape, self.team)
         self.client = Client(LEARNERS, folder)
 
-    def connect(self, index: int) -> socket.socket:
+    def connect(self, index):
         return self.client.open(greeting(index, ""))[0]
 
-    def settle(self, size: int) -> None:
+    def settle(self, size):
         until = time.monotonic() + 600
         while self.team.size != size:
             assert time.monotonic() < until, self.said
             self.team.settle(self.learner)
             time.sleep(0.005)
 
-    def close(self) -> None:
+    def close(self):
         self.server.close()
         self.team.close()
         self.learner.close()
@@ -75,13 +74,11 @@ class Leader:
 
 
 @pytest.fixture
-def make_leader() -> Iterator[Callable[..., Leader]]:
-    made: list[Leader] = []
+def make_leader():
+    made = []
     with tempfile.TemporaryDirectory(prefix="tengen-") as folder:
 
-        def make(
-            patience_s: float = 900.0, case: str = CASE, host: str = "127.0.0.1"
-        ) -> Leader:
+        def make(patience_s=900.0, case=CASE, host="127.0.0.1"):
             made.append(Leader(Path(folder) / f"{len(made)}", patience_s, case, host))
             return made[-1]
 
@@ -93,20 +90,14 @@ def make_leader() -> Iterator[Callable[..., Leader]]:
 class Following:
     """A follower in a thread; ``sees`` is called before each draw."""
 
-    def __init__(
-        self,
-        leader: Leader,
-        index: int,
-        sees: Callable[[socket.socket], None] = lambda connection: None,
-        patience_s: float = 900.0,
-    ) -> None:
+    def __init__(self, leader, index, sees=lambda connection: None, patience_s=900.0):
         self.stop = threading.Event()
         self.stages: list[int] = []
         self.case = leader.case
         connection = leader.connect(index)
 
         class Seeing(Tape):
-            def draw(self, *numbers: Any) -> Any:
+            def draw(self, *numbers):
                 sees(connection)
                 return super().draw(*numbers)
 
@@ -120,23 +111,23 @@ class Following:
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
 
-    def _make_learner(self, stage: int) -> Learner:
+    def _make_learner(self, stage):
         self.stages.append(stage)
         return make_learner(self.case, None, None)
 
-    def _run(self) -> None:
+    def _run(self):
         self.follower.begin()
         try:
             self.follower.work()
         finally:
             self.follower.close()
 
-    def end(self) -> None:
+    def end(self):
         self.thread.join(900)
         assert not self.thread.is_alive()
 
 
-def check_weights(leader: Leader, num_steps: int) -> None:
+def check_weights(leader, num_steps):
     """The weights are those of one learner after as many steps."""
     alone = learned_alone(CASE, num_steps)
     for name, tensor in leader.learner.state().tensors.items():
@@ -146,9 +137,7 @@ def check_weights(leader: Leader, num_steps: int) -> None:
             )
 
 
-def test_learners_come_and_leave_between_batches(
-    make_leader: Callable[..., Leader],
-) -> None:
+def test_learners_come_and_leave_between_batches(make_leader):
     leader = make_leader()
     list(leader.learner.steps(2))
     one = Following(leader, 1)
@@ -173,7 +162,7 @@ def test_learners_come_and_leave_between_batches(
     assert 6 <= one.follower.num_steps < other.follower.num_steps == 28
 
 
-def test_followers_grow_with_the_network(make_leader: Callable[..., Leader]) -> None:
+def test_followers_grow_with_the_network(make_leader):
     """The leader has another learner from then on, as the role makes one."""
     leader = make_leader()
     one = Following(leader, 1)
@@ -191,9 +180,7 @@ def test_followers_grow_with_the_network(make_leader: Callable[..., Leader]) -> 
     assert one.follower.num_lost == leader.team.num_lost == 0
 
 
-def test_an_address_of_another_host_is_refused_in_one_line(
-    make_leader: Callable[..., Leader],
-) -> None:
+def test_an_address_of_another_host_is_refused_in_one_line(make_leader):
     leader = make_leader(host="192.0.2.7")
     one = Following(leader, 1)
     with refused(UsageError, "listen (192.0.2.7)"):
@@ -202,13 +189,11 @@ def test_an_address_of_another_host_is_refused_in_one_line(
     one.end()
 
 
-def test_a_lost_learner_ends_a_step_and_the_next_ones_are_made(
-    make_leader: Callable[..., Leader],
-) -> None:
+def test_a_lost_learner_ends_a_step_and_the_next_ones_are_made(make_leader):
     leader = make_leader()
     num_seen = 0
 
-    def dies(connection: socket.socket) -> None:
+    def dies(connection):
         nonlocal num_seen
         num_seen += 1
         if num_seen == 3:
@@ -232,9 +217,7 @@ def test_a_lost_learner_ends_a_step_and_the_next_ones_are_made(
     assert one.follower.num_lost == 1
 
 
-def test_a_learner_that_hangs_is_left_behind(
-    make_leader: Callable[..., Leader],
-) -> None:
+def test_a_learner_that_hangs_is_left_behind(make_leader):
     leader = make_leader(1.0)
     goes_on = threading.Event()
     hangs = Following(leader, 1, lambda connection: goes_on.wait(900) and None, 1.0)
@@ -252,15 +235,13 @@ def test_a_learner_that_hangs_is_left_behind(
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_host_that_is_lost_is_not_waited_for(
-    make_leader: Callable[..., Leader], count: int
-) -> None:
+def test_a_host_that_is_lost_is_not_waited_for(make_leader, count):
     """Its stream is known to be dead; torch's own connections say nothing for ever."""
     leader = make_leader(900.0)
     goes_on = threading.Event()
     left_s = []
 
-    def is_lost(connection: socket.socket) -> None:
+    def is_lost(connection):
         left_s.append(time.monotonic())
         with contextlib.suppress(OSError):  # of a batch that was ordered ahead
             connection.shutdown(socket.SHUT_RDWR)
@@ -274,7 +255,7 @@ def test_a_host_that_is_lost_is_not_waited_for(
     assert time.monotonic() - left_s[0] < 10
     assert leader.team.size == count
     assert leader.team.num_lost == 1
-    assert any(f"learner {count} is gone" in line for line in leader.said)
+    assert any(f"learner {count} has ended" in line for line in leader.said)
     leader.team.check_same()
     leader.team.close()
     # Nor does it wait for the leader, nor do the others for it.
@@ -285,9 +266,7 @@ def test_a_host_that_is_lost_is_not_waited_for(
     assert time.monotonic() - left_s[0] < 20
 
 
-def test_who_never_agrees_is_not_waited_for(
-    make_leader: Callable[..., Leader],
-) -> None:
+def test_who_never_agrees_is_not_waited_for(make_leader):
     leader = make_leader(0.5)
     connection = leader.connect(1)
     connection.sendall(b'{"is": "here"}\n{"is": "ready"}\n')
@@ -302,15 +281,13 @@ def test_who_never_agrees_is_not_waited_for(
     check_weights(leader, 3)
 
 
-def test_minibatches_before_the_one_that_is_lost_count(
-    make_leader: Callable[..., Leader], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_minibatches_before_the_one_that_is_lost_count(make_leader, monkeypatch):
     """Of a batch of several: they stay, and the counts say so."""
     leader = make_leader(900.0, "ppo")
     num_added = 0
     add_over = Shards.add_over
 
-    def dies(self: Shards, group: Group, *rest: Any) -> dict[str, float]:
+    def dies(self, group, *rest):
         nonlocal num_added
         num_added += group.rank
         if group.rank == 1 and num_added == 6:
@@ -329,7 +306,7 @@ def test_minibatches_before_the_one_that_is_lost_count(
     assert learner.num_samples == BATCH - 7  # so many are too old
     after = learner.net.parameters()
     assert any((a != b).any() for a, b in zip(before, after, strict=True))
-    assert "after 5 minibatches of its batch, which count" in leader.said[-1]
+    assert "after 5 minibatches of its batch, which are kept" in leader.said[-1]
     # The other one has the same from the next group on.
     leader.settle(2)
     leader.team.check_same()
@@ -338,13 +315,13 @@ def test_minibatches_before_the_one_that_is_lost_count(
 
 
 def test_one_that_cannot_reach_the_group_is_asked_ever_more_seldom(
-    make_leader: Callable[..., Leader], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    make_leader, monkeypatch
+):
     """As behind a firewall; the leader learns on, says so, and has it in the end."""
     tried_s = []
     is_open = threading.Event()
 
-    def meets(*args: Any, **settings: Any) -> TorchGroup:
+    def meets(*args, **settings):
         tried_s.append(time.monotonic())
         if not is_open.is_set():
             raise GroupLost("connection\nrefused")
@@ -366,8 +343,8 @@ def test_one_that_cannot_reach_the_group_is_asked_ever_more_seldom(
     assert tried_s[1] - tried_s[0] >= 0.5
     assert tried_s[2] - tried_s[1] >= 1.0
     assert leader.said[:2] == [
-        f"learner 1 did not meet the others, and is asked again in {pause} s: "
-        "learner 1 says: connection refused"
+        f"learner 1 did not connect to the others, and is retried in {pause} s: "
+        "learner 1 reports: connection refused"
         for pause in ("0.5", "1")
     ]
     assert leader.team.size == 1
@@ -379,9 +356,7 @@ def test_one_that_cannot_reach_the_group_is_asked_ever_more_seldom(
     other.end()
 
 
-def test_a_stop_ends_the_wait_for_one_that_agrees_to_nothing(
-    make_leader: Callable[..., Leader],
-) -> None:
+def test_a_stop_ends_the_wait_for_one_that_agrees_to_nothing(make_leader):
     leader = make_leader(900.0)
     connection = leader.connect(1)
     connection.sendall(b'{"is": "here"}\n{"is": "ready"}\n')
@@ -394,9 +369,7 @@ def test_a_stop_ends_the_wait_for_one_that_agrees_to_nothing(
     assert time.monotonic() - start_s < 600
 
 
-def test_a_stop_ends_the_wait_for_one_that_hangs_in_a_step(
-    make_leader: Callable[..., Leader],
-) -> None:
+def test_a_stop_ends_the_wait_for_one_that_hangs_in_a_step(make_leader):
     """Its stream lives, and so do torch's connections."""
     leader = make_leader(900.0)
     goes_on = threading.Event()
@@ -413,9 +386,7 @@ def test_a_stop_ends_the_wait_for_one_that_hangs_in_a_step(
     hangs.end()
 
 
-def test_a_stop_ends_a_follower_that_waits_for_its_leader(
-    make_leader: Callable[..., Leader],
-) -> None:
+def test_a_stop_ends_a_follower_that_waits_for_its_leader(make_leader):
     leader = make_leader(900.0)
     one = Following(leader, 1, patience_s=900.0)
     one.follower.leave_s = 1.0
@@ -423,11 +394,11 @@ def test_a_stop_ends_a_follower_that_waits_for_its_leader(
     goes_on = threading.Event()
     draw = leader.tape.draw
 
-    def waits(*numbers: Any) -> Any:
+    def waits(*numbers):
         goes_on.wait(900)
         return draw(*numbers)
 
-    leader.tape.draw = waits  # type: ignore[method-assign]
+    leader.tape.draw = waits
     work = threading.Thread(target=lambda: list(leader.learner.steps(1)))
     work.start()
     time.sleep(0.5)
@@ -441,18 +412,14 @@ def test_a_stop_ends_a_follower_that_waits_for_its_leader(
 
 
 @pytest.mark.parametrize("index", [0, 3, -1])
-def test_an_index_beyond_the_count_is_refused(
-    make_leader: Callable[..., Leader], index: int
-) -> None:
+def test_an_index_beyond_the_count_is_refused(make_leader, index):
     leader = make_leader()
     with refused(UsageError, f"index ({index})"):
         leader.connect(index)
 
 
 @pytest.mark.parametrize("name", ["tengen", "torch", "python"])
-def test_a_learner_of_another_version_is_refused(
-    make_leader: Callable[..., Leader], name: str
-) -> None:
+def test_a_learner_of_another_version_is_refused(make_leader, name):
     leader = make_leader()
     message = greeting(1, "")
     message["versions"][name] = "0.0.9"
@@ -465,14 +432,14 @@ def test_a_learner_of_another_version_is_refused(
     assert not leader.team.is_due
 
 
-def test_other_weights_are_an_error(make_leader: Callable[..., Leader]) -> None:
+def test_other_weights_are_an_error(make_leader):
     leader = make_leader()
     one = Following(leader, 1)
     leader.settle(2)
     list(leader.learner.steps(1))
     with torch.no_grad():
         next(iter(leader.learner.net.parameters())).flatten()[0] += 1e-6
-    thread_errors: list[Any] = []
+    thread_errors = []
     before = threading.excepthook
     threading.excepthook = thread_errors.append
     try:

@@ -1,7 +1,5 @@
 """The self-play losses against worked arrays."""
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -13,7 +11,7 @@ from tengen.losses import (
 )
 
 
-def test_policy_cross_entropy_of_worked_rows() -> None:
+def test_policy_cross_entropy_of_worked_rows():
     # Row 0: softmax over the two legal actions is (1/4, 3/4). Row 1: one legal action.
     logits = torch.tensor([[0.0, math.log(3.0), 9.0], [5.0, 1.0, -2.0]])
     legal = torch.tensor([[1, 1, 0], [0, 0, 1]], dtype=torch.uint8)
@@ -35,7 +33,7 @@ def test_illegal_actions_get_no_gradient_and_an_empty_target_costs_nothing():
     assert gradient.isfinite().all()
 
 
-def test_value_cross_entropy_of_worked_rows() -> None:
+def test_value_cross_entropy_of_worked_rows():
     # Probabilities (1/2, 1/4, 1/4).
     logits = torch.tensor([[math.log(2.0), 0.0, 0.0]]).repeat(3, 1)
     outcome = torch.eye(3)
@@ -53,7 +51,7 @@ def test_value_cross_entropy_of_worked_rows() -> None:
     torch.testing.assert_close(mixed, torch.tensor(expected))
 
 
-def test_value_target_always_has_the_mean_of_the_search_value() -> None:
+def test_value_target_always_has_the_mean_of_the_search_value():
     # The gradient of the cross-entropy in the logits is probabilities minus target.
     logits = torch.zeros(12, 3, requires_grad=True)
     outcome = torch.eye(3).repeat(4, 1)
@@ -79,7 +77,7 @@ def test_without_a_mask_illegal_actions_are_learned_too():
     )
 
 
-def test_value_squared_error_of_worked_rows() -> None:
+def test_value_squared_error_of_worked_rows():
     # Logits (2x, -128, 0) have the mean tanh(x); here 0.6, 0.6 and -0.6.
     x = math.atanh(0.6)
     logits = torch.tensor([[2 * x, -128.0, 0.0]] * 2 + [[-2 * x, -128.0, 0.0]])

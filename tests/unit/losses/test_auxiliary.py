@@ -1,7 +1,5 @@
 """The auxiliary losses against worked arrays."""
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -17,7 +15,7 @@ from tengen.losses import (
 )
 
 
-def test_a_reply_is_compared_on_the_board() -> None:
+def test_a_reply_is_compared_on_the_board():
     # One row of three cells, the last outside the board, and a pass.
     board = torch.tensor([[[1.0, 1.0, 0.0]]])
     logits = torch.tensor([[0.0, math.log(2.0), 50.0, 0.0]], requires_grad=True)
@@ -46,7 +44,7 @@ def test_ownership_is_a_mean_over_the_board():
     torch.testing.assert_close(loss, torch.tensor([first, math.log(2.0)]))
 
 
-def test_a_score_lies_between_half_points() -> None:
+def test_a_score_lies_between_half_points():
     # The bins of two points are centred at -1.5, -0.5, 0.5, 1.5.
     found = score_distribution(torch.tensor([0.5, 1.0, 0.75, -9.0, 9.0, 0.0]), 2)
     expected = [
@@ -60,7 +58,7 @@ def test_a_score_lies_between_half_points() -> None:
     torch.testing.assert_close(found, torch.tensor(expected))
 
 
-def test_losses_of_a_score() -> None:
+def test_losses_of_a_score():
     # Probabilities (1/2, 1/4, 1/8, 1/8) against the second bin.
     logits = torch.tensor([[4.0, 2.0, 1.0, 1.0]]).log()
     exact, sums = score_losses(logits, torch.tensor([-0.5]))

@@ -1,7 +1,5 @@
 """Distributions of actions against torch.distributions and worked arrays."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -10,7 +8,7 @@ import torch
 from tengen.losses import make_distribution
 
 
-def test_one_choice_of_a_worked_row() -> None:
+def test_one_choice_of_a_worked_row():
     # Probabilities 1/4 and 3/4.
     distribution = make_distribution((2,), ())
     outputs = torch.tensor([[0.0, math.log(3.0)], [5.0, 5.0 + math.log(3.0)]])
@@ -59,7 +57,7 @@ def test_real_numbers_are_independent_gaussians():
     torch.testing.assert_close(distribution.entropy(outputs), normal.entropy().sum(-1))
 
 
-def test_one_real_number_has_no_axis() -> None:
+def test_one_real_number_has_no_axis():
     # The density of the standard normal at 1 is exp(-1/2) / sqrt(2 pi).
     outputs = torch.tensor([[2.0, 0.0]])
     log_prob = make_distribution((), ()).log_prob(outputs, torch.tensor([3.0]))

@@ -1,13 +1,11 @@
 """Priorities of sequences against worked arrays."""
 
-from __future__ import annotations
-
 import torch
 
 from tengen.losses import sequence_priorities
 
 
-def test_priorities_of_worked_sequences() -> None:
+def test_priorities_of_worked_sequences():
     # 0.9 * 4 + 0.1 * (1 + 4 + 1) / 3 = 3.8;  0.9 * 2 + 0.1 * (2 + 0 + 1) / 3 = 1.9
     errors = torch.tensor([[1.0, 2.0], [-4.0, 0.0], [1.0, -1.0]])
     is_learned = torch.ones(3, 2, dtype=torch.bool)
@@ -17,7 +15,7 @@ def test_priorities_of_worked_sequences() -> None:
     assert sequence_priorities(errors, is_learned, 0.0).tolist() == [2.0, 1.0]
 
 
-def test_rows_of_burn_in_and_resets_do_not_count() -> None:
+def test_rows_of_burn_in_and_resets_do_not_count():
     # Column 0: burn-in 100 and 50, then 1, 3: 0.5 * 3 + 0.5 * 2. Column 1: the error of
     # a reset row is ignored; 2 and 4 remain: 0.5 * 4 + 0.5 * 3.
     errors = torch.tensor([[100.0, 2.0], [-50.0, torch.inf], [1.0, 4.0], [-3.0, 9.0]])

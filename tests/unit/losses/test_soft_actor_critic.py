@@ -64,6 +64,5 @@ def test_the_temperature_rises_where_entropy_is_too_low(entropy, sign):
     given = torch.tensor([entropy], requires_grad=True)
     losses.temperature_loss(log_temperature, given, -2.0).sum().backward()
     assert given.grad is None
-    assert log_temperature.grad is not None
     # Gradient descent moves against the gradient.
     assert -log_temperature.grad.item() == pytest.approx(sign * 0.5)

@@ -1,7 +1,5 @@
 """V-trace against the paper's sum, worked arrays and its properties."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -69,7 +67,7 @@ def test_targets_equal_the_sum_of_the_paper(trace_lambda, clips):
     np.testing.assert_allclose(targets.pg_advantages.numpy(), advantages, rtol=1e-12)
 
 
-def test_targets_of_a_worked_trace() -> None:
+def test_targets_of_a_worked_trace():
     # delta = (1*(1 + 2/2 - 1), 0.5*(0 + 4/2 - 2), 1*(2 + 8/2 - 4)) = (1, 0, 2);
     # c = (1, 0.5, 1); errors back to front: 2, 0 + 0.25*2 = 0.5, 1 + 0.5*0.5 = 1.25.
     targets = vtrace_targets(
@@ -83,55 +81,6 @@ def test_targets_of_a_worked_trace() -> None:
     assert targets.vs_tm1.flatten().tolist() == [2.25, 2.5, 6.0]
     # 2*(1 + 2.5/2 - 1), 0.5*(0 + 6/2 - 2), 1*(2 + 8/2 - 4)
     assert targets.pg_advantages.flatten().tolist() == [2.5, 0.5, 2.0]
-
-
-def test_on_policy_targets_are_n_step_returns():
-    rng = np.random.default_rng(3)
-    v, r = rng.normal(size=8), rng.normal(size=7)
-    targets = vtrace_targets(
-        v_tm1=tensor(v[:-1, None]),
-        v_t=tensor(v[1:, None]),
-        r_t=tensor(r[:, None]),
-        discount_t=torch.full((7, 1), 0.9, dtype=torch.float64),
-        rho_tm1=torch.ones(7, 1, dtype=torch.float64),
-    )
-    expected = [
-        sum(0.9 ** (t - s) * r[t] for t in range(s, 7)) + 0.9 ** (7 - s) * v[7]
-        for s in range(7)
-    ]
-    np.testing.assert_allclose(targets.vs_tm1[:, 0].numpy(), expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("ending", ["terminated", "truncated"])
-def test_a_trace_of_two_episodes_is_two_traces(ending):
-    rng = np.random.default_rng(11)
-    first, second = 4, 5
-    num_rows = first + 1 + second  # one row in between resets the environment
-    v, r = rng.normal(size=num_rows + 1), rng.normal(size=num_rows)
-    rho = np.exp(rng.normal(size=num_rows))
-    discount = np.full(num_rows, 0.9)
-    if ending == "terminated":
-        discount[first - 1] = 0.0
-    rho[first] = 0.0
-
-    def targets_of(rows):
-        start, stop = rows.start, rows.stop
-        result = vtrace_targets(
-            v_tm1=tensor(v[rows, None]),
-            v_t=tensor(v[start + 1 : stop + 1, None]),
-            r_t=tensor(r[rows, None]),
-            discount_t=tensor(discount[rows, None]),
-            rho_tm1=tensor(rho[rows, None]),
-        )
-        return result.vs_tm1[:, 0].numpy(), result.pg_advantages[:, 0].numpy()
-
-    both = targets_of(slice(0, num_rows))
-    one = targets_of(slice(0, first))
-    two = targets_of(slice(first + 1, num_rows))
-    for whole, a, b in zip(both, one, two, strict=True):
-        np.testing.assert_allclose(whole[:first], a, rtol=1e-12)
-        np.testing.assert_allclose(whole[first + 1 :], b, rtol=1e-12)
-    assert both[1][first] == 0  # the reset row contributes nothing
 
 
 @pytest.mark.parametrize("seed", range(3))

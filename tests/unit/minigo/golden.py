@@ -1,13 +1,9 @@
 """Golden files written by TensorFlow, and the values that they contain."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tengen.errors import TengenError
 
@@ -21,17 +17,17 @@ GRAPH = GOLDEN / "frozen.pb"
 GAME = GOLDEN / "selfplay" / "000004" / "node-0" / "00" / "game-2.tfrecord.zz"
 
 
-def expected() -> dict[str, NDArray[Any]]:
+def expected():
     with np.load(GOLDEN / "expected.npz") as file:
         return {name: file[name] for name in file.files}
 
 
-def flipped(data: bytes, place: int) -> bytes:
+def flipped(data, place):
     """Returns a copy of ``data`` with one byte changed."""
     return data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :]
 
 
-def refusal(read: Callable[[], T]) -> tuple[str, T | None]:
+def refusal(read):
     """Returns the one-line error message and None, or "" and the result."""
     try:
         return "", read()

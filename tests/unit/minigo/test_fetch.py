@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 from scripts import fetch_minigo
@@ -23,19 +21,19 @@ class Server(ThreadingHTTPServer):
     lacks = ""
     cuts_at: int | None = None
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.asked: list[tuple[str, str]] = []
 
     @property
-    def url(self) -> str:
+    def url(self):
         return f"http://127.0.0.1:{self.server_address[1]}/pub"
 
 
 class Handler(BaseHTTPRequestHandler):
     server: Server
 
-    def do_GET(self) -> None:
+    def do_GET(self):
         name, wanted = self.path.removeprefix("/pub/"), self.headers["Range"]
         self.server.asked.append((name, wanted))
         if name == self.server.lacks:
@@ -64,12 +62,12 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(rest)
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_):
         pass
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server():
     with Server() as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -78,21 +76,16 @@ def server() -> Iterator[Server]:
         thread.join()
 
 
-def fetched(server: Server, folder: Path) -> int:
+def fetched(server, folder):
     return fetch_minigo.main([str(folder), "--from", server.url + "/"])
 
 
-def check_all(folder: Path) -> None:
+def check_all(folder):
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == CONTENTS
 
 
 @pytest.mark.parametrize("knows_ranges", [True, False])
-def test_all_files_come_once(
-    server: Server,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    knows_ranges: bool,
-) -> None:
+def test_all_files_come_once(server, tmp_path, capsys, knows_ranges):
     server.knows_ranges = knows_ranges
     folder = tmp_path / "new" / "minigo"
     assert fetched(server, folder) == 0
@@ -104,12 +97,7 @@ def test_all_files_come_once(
 
 
 @pytest.mark.parametrize("knows_ranges", [True, False])
-def test_a_file_that_was_cut_off_goes_on(
-    server: Server,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    knows_ranges: bool,
-) -> None:
+def test_a_file_that_was_cut_off_goes_on(server, tmp_path, capsys, knows_ranges):
     server.knows_ranges, server.cuts_at = knows_ranges, 1000
     assert fetched(server, tmp_path) == 1
     err = capsys.readouterr().err
@@ -122,9 +110,7 @@ def test_a_file_that_was_cut_off_goes_on(
     assert server.asked[-1] == (LARGE, "bytes=999-")
 
 
-def test_what_is_longer_than_the_file_begins_anew(
-    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_longer_than_the_file_begins_anew(server, tmp_path, capsys):
     (tmp_path / f"{LARGE}.part").write_bytes(bytes(len(CONTENTS[LARGE]) + 5))
     assert fetched(server, tmp_path) == 1
     assert "begins anew" in capsys.readouterr().err
@@ -137,9 +123,7 @@ def test_what_is_longer_than_the_file_begins_anew(
     check_all(tmp_path)
 
 
-def test_what_is_missing_is_a_line_each(
-    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_missing_is_a_line_each(server, tmp_path, capsys):
     server.lacks = "target.meta"
     assert fetched(server, tmp_path) == 1
     assert (
@@ -157,9 +141,7 @@ def test_what_is_missing_is_a_line_each(
     assert not list(folder.iterdir())
 
 
-def test_a_disk_that_refuses_is_not_the_networks_fault(
-    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_disk_that_refuses_is_not_the_networks_fault(server, tmp_path, capsys):
     # A folder at the path of the partial file makes writing fail.
     part = tmp_path / f"{LARGE}.part"
     part.mkdir()
@@ -174,7 +156,7 @@ def test_a_disk_that_refuses_is_not_the_networks_fault(
     check_all(tmp_path)
 
 
-def test_bad_usage_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_usage_is_one_line(capsys):
     with pytest.raises(SystemExit) as caught:
         fetch_minigo.main([])
     assert caught.value.code == 2
@@ -185,9 +167,7 @@ def test_bad_usage_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     "url",
     ["nonsense", "ftp://a/b", "http:/a/b", "http://:80", "http://a:b", "http://["],
 )
-def test_a_source_that_is_no_url_is_one_line(
-    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_source_that_is_no_url_is_one_line(url, tmp_path, capsys):
     folder = tmp_path / "folder"
     assert fetch_minigo.main([str(folder), "--from", url]) == 2
     (line,) = capsys.readouterr().err.splitlines()
@@ -195,9 +175,7 @@ def test_a_source_that_is_no_url_is_one_line(
     assert not folder.exists()
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path, capsys):
     file = tmp_path / "file"
     file.touch()
     for folder in ("/proc/nope", str(file), str(file / "below")):
@@ -206,9 +184,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(
         assert line.startswith(f"fetch_minigo: folder ({folder}) cannot be written, ")
 
 
-def test_a_folder_that_cannot_be_written_is_one_line(
-    server: Server, small_disk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_cannot_be_written_is_one_line(server, small_disk, capsys):
     whole, asked = small_disk / "whole", small_disk / "asked"
     assert fetched(server, whole) == 0
     capsys.readouterr()

@@ -1,11 +1,7 @@
 """``tengen data import-minigo`` on the files that TensorFlow wrote."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,16 +15,15 @@ from tests.unit.conftest import remount
 from tests.unit.minigo.golden import GOLDEN, GRAPH, PREFIX, TASK, expected
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+def run(capsys, *words):
     code = main(["data", "import-minigo", *map(str, words)])
     return code, *capsys.readouterr()
 
 
-def report(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any]:
+def report(capsys, *words):
     code, out, _ = run(capsys, *words, "--json")
     assert code == 0
-    found: dict[str, Any] = json.loads(out.splitlines()[-1])
-    return found
+    return json.loads(out.splitlines()[-1])
 
 
 @pytest.mark.parametrize(
@@ -36,12 +31,8 @@ def report(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any]
     [("--checkpoint", PREFIX, 12345), ("--graph", GRAPH, 0)],
 )
 def test_a_model_answers_what_tensorflow_answers(
-    option: str,
-    path: Path,
-    num_steps: int,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    option, path, num_steps, tmp_path, capsys
+):
     out = tmp_path / "deep" / "model"
     assert report(capsys, option, path, "--out", out) == {
         "out": str(out),
@@ -58,7 +49,7 @@ def test_a_model_answers_what_tensorflow_answers(
     turn = 2.0 * given[:, 8, 0, 0] - 1.0
     for backend in ("torch", "openvino"):
         config = InferenceConfig(
-            backend=backend,  # type: ignore[arg-type]
+            backend=backend,
             precision="fp32",
             batch_shape="dynamic",
         )
@@ -71,7 +62,7 @@ def test_a_model_answers_what_tensorflow_answers(
         )
 
 
-def test_a_model_plays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_plays(tmp_path, capsys):
     report(capsys, "--checkpoint", PREFIX, "--out", tmp_path / "m")
     words = ("--games", "2", "--simulations", "2", "--json")
     assert main(["match", str(tmp_path / "m"), "random", *words]) == 0
@@ -79,9 +70,7 @@ def test_a_model_plays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert played["games"] == 2
 
 
-def test_examples_become_a_file_a_generation(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_examples_become_a_file_a_generation(tmp_path, capsys):
     words = ("--examples", GOLDEN / "selfplay", "--out", tmp_path / "rows")
     code, out, _ = run(capsys, *words)
     assert (code, out) == (0, "000003: 2 games, 7 rows\n000004: 2 games, 2 rows\n")
@@ -111,30 +100,25 @@ def test_examples_become_a_file_a_generation(
         (["--checkpoint", f"{PREFIX}.index", "--out", "x"], 2, ".index.index is no"),
         (["--graph", "none.pb", "--out", "x"], 2, "graph (none.pb) must name a file"),
         (["--graph", GOLDEN, "--out", "x"], 2, "must name a file; check the path"),
-        (["--graph", GRAPH, "--out", GRAPH / "x"], 2, "frozen.pb is none; choose"),
+        (["--graph", GRAPH, "--out", GRAPH / "x"], 2, "frozen.pb is not one; choose"),
         (
             ["--examples", GOLDEN / "selfplay", "--out", GRAPH],
             2,
-            "must be a folder, and",
+            "must be in a folder, and",
         ),
-        (["--graph", __file__, "--out", "x"], 2, "is damaged or of another kind"),
+        (["--graph", __file__, "--out", "x"], 2, "is damaged or not supported"),
         (["--examples", "none", "--out", "x"], 2, "examples (none) must be a folder"),
         (
             ["--examples", GOLDEN / "nhwc", "--out", "x"],
             1,
-            "is of another kind, whose turn it is differs over the board; give "
-            "--layout nhwc",
+            "is not supported, the side to move differs between points; try --layout "
+            "nhwc",
         ),
     ],
 )
 def test_what_cannot_be_imported_is_one_line(
-    words: list[object],
-    code: int,
-    told: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    words, code, told, tmp_path, capsys, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     found, out, err = run(capsys, *words)
     assert (found, out) == (code, "")
@@ -147,8 +131,8 @@ def test_what_cannot_be_imported_is_one_line(
 
 @pytest.mark.parametrize("option", ["--checkpoint", "--examples"])
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_read(
-    option: str, small_disk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    option, small_disk, capsys
+):
     remount(small_disk)
     path = PREFIX if option == "--checkpoint" else GOLDEN / "selfplay"
     code, out, err = run(capsys, option, path, "--out", small_disk / "x")
@@ -157,9 +141,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_read(
     assert not list(small_disk.iterdir())
 
 
-def test_a_checkpoint_without_its_numbers_is_damaged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_checkpoint_without_its_numbers_is_damaged(tmp_path, capsys):
     shutil.copy(f"{PREFIX}.index", tmp_path)
     words = ("--checkpoint", tmp_path / PREFIX.name, "--out", tmp_path / "x")
     code, _, err = run(capsys, *words)

@@ -1,19 +1,14 @@
 """Examples that TensorFlow wrote, and the rows imported from them."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil
 import tracemalloc
 import zipfile
 import zlib
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tengen import _core
 from tengen.errors import RunError, UsageError
@@ -25,19 +20,18 @@ from tests.refusals import refused
 from tests.unit.minigo.golden import GAME, GOLDEN, TASK, expected, flipped, refusal
 
 SELFPLAY = GOLDEN / "selfplay"
-Array = NDArray[Any]
 
 
-def imported(folder: Path) -> dict[int, ImportedRows]:
+def imported(folder):
     import_examples(SELFPLAY, folder, "nchw", lambda done: None)
     return {n: ImportedRows(folder / rows_name(n)) for n in (3, 4)}
 
 
-def untouched(rows: ImportedRows) -> dict[str, Array]:
+def untouched(rows):
     return rows.columns(np.arange(rows.num_rows), np.zeros(rows.num_rows, np.uint8))
 
 
-def test_examples_are_those_that_were_written() -> None:
+def test_examples_are_those_that_were_written():
     wanted = expected()
     found = read_examples(GAME, 5, "nchw")
     planes = wanted["game_d_planes"]
@@ -47,7 +41,7 @@ def test_examples_are_those_that_were_written() -> None:
     np.testing.assert_array_equal(found.outcome, wanted["game_d_black"] * turn)
 
 
-def test_earlier_examples_have_the_channels_last() -> None:
+def test_earlier_examples_have_the_channels_last():
     path = GOLDEN / "nhwc" / "000009" / "game.tfrecord.zz"
     found = read_examples(path, 5, "nhwc")
     np.testing.assert_array_equal(found.planes, expected()["game_last_planes"])
@@ -55,7 +49,7 @@ def test_earlier_examples_have_the_channels_last() -> None:
         read_examples(path, 5, "nchw")
 
 
-def test_rows_are_the_examples_of_a_generations_games(tmp_path: Path) -> None:
+def test_rows_are_the_examples_of_a_generations_games(tmp_path):
     wanted, rows = expected(), imported(tmp_path)
     assert [rows[n].generation for n in (3, 4)] == [3, 4]
     # Sorted by path: node-0 precedes node-1; generation 4's first game has no rows.
@@ -85,7 +79,7 @@ def test_rows_are_the_examples_of_a_generations_games(tmp_path: Path) -> None:
         assert (columns["legal"][:, 25] == 1).all()
 
 
-def test_columns_are_those_that_the_core_derives(tmp_path: Path) -> None:
+def test_columns_are_those_that_the_core_derives(tmp_path):
     none = np.zeros(0, np.int64), np.zeros(0, np.uint8)
     theirs = DerivedRows(TASK, auxiliary=False).derive(*none)
     ours = imported(tmp_path)[3].columns(*none)
@@ -95,7 +89,7 @@ def test_columns_are_those_that_the_core_derives(tmp_path: Path) -> None:
         assert ours[name].shape == column.shape
 
 
-def test_symmetries_are_the_cores(tmp_path: Path) -> None:
+def test_symmetries_are_the_cores(tmp_path):
     """Imported positions of a game have the same symmetric views as in the core."""
     rng, game = np.random.default_rng(3), open_game(TASK)
     state, states = game.new_state(), []
@@ -131,7 +125,7 @@ def test_symmetries_are_the_cores(tmp_path: Path) -> None:
     np.testing.assert_array_equal(columns["search_value"], outcome[pairs[:, 0]])
 
 
-def test_draws_are_draws_and_a_share_a_little_above_one_is_one(tmp_path: Path) -> None:
+def test_draws_are_draws_and_a_share_a_little_above_one_is_one(tmp_path):
     policy = np.zeros((1, 26), np.float32)
     policy[0, 25] = np.float32(1.0005)
     examples = Examples(np.zeros((1, 13, 5, 5), np.uint8), policy, np.int8([0]))
@@ -141,7 +135,7 @@ def test_draws_are_draws_and_a_share_a_little_above_one_is_one(tmp_path: Path) -
     assert columns["policy"][0].tolist() == [0.0] * 25 + [1.0]
 
 
-def test_files_are_numpys_and_say_where_they_are_from(tmp_path: Path) -> None:
+def test_files_are_numpys_and_say_where_they_are_from(tmp_path):
     imported(tmp_path)
     with np.load(tmp_path / "000003.rows.npz") as file:
         assert file["planes"].shape == (7, 41)
@@ -158,7 +152,7 @@ def test_files_are_numpys_and_say_where_they_are_from(tmp_path: Path) -> None:
     }
 
 
-def test_folders_without_examples_are_refused(tmp_path: Path) -> None:
+def test_folders_without_examples_are_refused(tmp_path):
     for folder in (tmp_path, tmp_path / "absent", SELFPLAY / "000003"):
         with refused(UsageError, f"examples ({folder})"):
             import_examples(folder, tmp_path / "out", "nchw", lambda done: None)
@@ -174,7 +168,7 @@ def test_folders_without_examples_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_damaged_game_leaves_no_file_of_its_generation(tmp_path: Path) -> None:
+def test_a_damaged_game_leaves_no_file_of_its_generation(tmp_path):
     shutil.copytree(SELFPLAY, tmp_path / "in")
     path = tmp_path / "in" / GAME.relative_to(SELFPLAY)
     path.write_bytes(path.read_bytes()[:-9])
@@ -183,7 +177,7 @@ def test_a_damaged_game_leaves_no_file_of_its_generation(tmp_path: Path) -> None
     assert [x.name for x in (tmp_path / "out").iterdir()] == ["000003.rows.npz"]
 
 
-def test_any_damaged_byte_of_examples_is_refused(tmp_path: Path) -> None:
+def test_any_damaged_byte_of_examples_is_refused(tmp_path):
     path, data = tmp_path / "x.zz", GAME.read_bytes()
     for place in range(len(data)):
         path.write_bytes(flipped(data, place))
@@ -196,7 +190,7 @@ def test_any_damaged_byte_of_examples_is_refused(tmp_path: Path) -> None:
         assert told.startswith(f"examples ({path}) is damaged")
 
 
-def test_inner_damage_is_found_by_checksums_and_bounds(tmp_path: Path) -> None:
+def test_inner_damage_is_found_by_checksums_and_bounds(tmp_path):
     """Damages the data before compression, so that zlib's checksum is correct."""
     path, data = tmp_path / "x.zz", zlib.decompress(GAME.read_bytes())
     for place in range(0, len(data), 3):
@@ -205,8 +199,8 @@ def test_inner_damage_is_found_by_checksums_and_bounds(tmp_path: Path) -> None:
         assert "checksum" in told
 
 
-def record(content: bytes, length: int | None = None) -> bytes:
-    def masked(data: bytes) -> bytes:
+def record(content, length=None):
+    def masked(data):
         crc = _core.crc32c(data)
         crc = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
         return crc.to_bytes(4, "little")
@@ -215,10 +209,10 @@ def record(content: bytes, length: int | None = None) -> bytes:
     return size + masked(size) + content + masked(content)
 
 
-def example(**parts: bytes) -> bytes:
+def example(**parts):
     """Returns a serialized example with the given lists of features."""
 
-    def field(key: int, content: bytes) -> bytes:
+    def field(key, content):
         size = len(content)
         return bytes([key, size & 0x7F | 0x80, size >> 7]) + content
 
@@ -256,9 +250,7 @@ WON = np.float32([1]).tobytes()
         (record(b"\x0a\xff\xff\xff\xff\x7f"), "x.zz"),
     ],
 )
-def test_examples_of_another_kind_are_refused(
-    tmp_path: Path, content: bytes, told: str
-) -> None:
+def test_examples_of_another_kind_are_refused(tmp_path, content, told):
     path = tmp_path / "x.zz"
     path.write_bytes(zlib.compress(record(example(x=X, pi=PI, outcome=WON))))
     assert read_examples(path, 5, "nchw").outcome.tolist() == [-1]
@@ -267,7 +259,7 @@ def test_examples_of_another_kind_are_refused(
         read_examples(path, 5, "nchw")
 
 
-def test_a_small_file_takes_no_great_memory(tmp_path: Path) -> None:
+def test_a_small_file_takes_no_great_memory(tmp_path):
     path = tmp_path / "x.zz"
     machine = zlib.compressobj(9)
     zeros = bytes(1 << 22)
@@ -283,7 +275,7 @@ def test_a_small_file_takes_no_great_memory(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-def test_rows_with_any_byte_damaged_are_refused_or_the_same(tmp_path: Path) -> None:
+def test_rows_with_any_byte_damaged_are_refused_or_the_same(tmp_path):
     imported(tmp_path)
     data = (tmp_path / rows_name(4)).read_bytes()
     wanted = untouched(ImportedRows(tmp_path / rows_name(4)))
@@ -305,9 +297,7 @@ def test_rows_with_any_byte_damaged_are_refused_or_the_same(tmp_path: Path) -> N
         assert told.startswith(f"rows ({path}) is damaged")
 
 
-def changed(
-    path: Path, name: str, content: bytes, kind: int = zipfile.ZIP_STORED
-) -> None:
+def changed(path, name, content, kind=zipfile.ZIP_STORED):
     """Rewrites a file of rows with another content for one entry."""
     with zipfile.ZipFile(path) as archive:
         entries = {entry: archive.read(entry) for entry in archive.namelist()}
@@ -316,7 +306,7 @@ def changed(
             archive.writestr(entry, content if entry == name else old)
 
 
-def npy(array: Array) -> bytes:
+def npy(array):
     file = io.BytesIO()
     np.save(file, array)
     return file.getvalue()
@@ -341,9 +331,7 @@ META = {"schema": 1, "side": 5, "generation": 3, "num_games": 2, "num_rows": 7}
         ("outcome.npy", npy(np.zeros(7, np.int8))[:-1], "reshape"),
     ],
 )
-def test_rows_of_another_kind_are_refused(
-    tmp_path: Path, name: str, content: bytes | None, told: str
-) -> None:
+def test_rows_of_another_kind_are_refused(tmp_path, name, content, told):
     imported(tmp_path)
     path = tmp_path / rows_name(3)
     if content is None:
@@ -354,7 +342,7 @@ def test_rows_of_another_kind_are_refused(
         ImportedRows(path)
 
 
-def test_an_entry_that_says_it_is_long_takes_no_memory(tmp_path: Path) -> None:
+def test_an_entry_that_says_it_is_long_takes_no_memory(tmp_path):
     imported(tmp_path)
     path = tmp_path / rows_name(3)
     data = bytearray(path.read_bytes())
@@ -366,7 +354,7 @@ def test_an_entry_that_says_it_is_long_takes_no_memory(tmp_path: Path) -> None:
         ImportedRows(path)
 
 
-def test_rows_of_a_later_schema_and_compressed_ones_are_refused(tmp_path: Path) -> None:
+def test_rows_of_a_later_schema_and_compressed_ones_are_refused(tmp_path):
     imported(tmp_path)
     path = tmp_path / rows_name(3)
     changed(path, "", b"", zipfile.ZIP_DEFLATED)

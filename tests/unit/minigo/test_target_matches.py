@@ -1,7 +1,5 @@
 """Matches with a target: sharing between processes, and recovery after a kill."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil
@@ -352,7 +350,7 @@ def test_a_part_that_a_result_overtook_is_dropped(run):
         return report
 
     role.change = overtaken
-    assert (role.turn() or {})["part"] == 0
+    assert role.turn()["part"] == 0
     in_the_way.unlink()
     assert role.turn() is None
 
@@ -426,12 +424,14 @@ def test_a_target_that_loses_by_illegal_moves_is_none(run, parts, is_match):
 def test_a_run_is_open_by_what_any_call_had(run):
     note_call(run, {"agent": {"target": {"opponent": "random"}}})
     told = history.run_open_because(run)
-    assert "agent.actor.full_simulations (None) is 800 in the closed division" in told
+    assert (
+        "agent.actor.full_simulations (None) must be 800 in the closed division" in told
+    )
     assert not any(reason.startswith("agent.target.") for reason in told)
     # A call that only writes the config (``trains=False``) is no restart.
     note_call(run, {"store": {"share": 0.9}}, trains=False)
     told = history.run_open_because(run)
-    assert "store.share (0.9) is 0.3 in the closed division" in told
+    assert "store.share (0.9) must be 0.3 in the closed division" in told
     (run.eval / "began.json").unlink()
     assert "the time was not recorded" in history.run_open_because(run)[-1]
     finish(run)

@@ -1,12 +1,9 @@
-from __future__ import annotations
-
 import dataclasses
 import json
 import math
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -49,8 +46,7 @@ INT8 = InferenceConfig(backend="openvino", precision="int8", batch_shape="dynami
 
 @pytest.fixture
 def weights(random_weights):
-    found: dict[str, Any] = random_weights(FEATURES, CONFIG, 3)
-    return found
+    return random_weights(FEATURES, CONFIG, 3)
 
 
 @pytest.fixture

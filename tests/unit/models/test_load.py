@@ -156,11 +156,11 @@ def test_every_way_to_name_a_model(publish, run):
     ("suffix", "message"),
     [
         ("", "has no published model yet"),
-        ("@3", "is not published in this run; it has none"),
-        ("/nothing", "neither a run directory"),
-        ("@x", "neither a run directory"),
-        ("@" + "9" * 100, "neither a run directory"),
-        ("@\u0663", "neither a run directory"),
+        ("@3", "does not exist; it has none"),
+        ("/nothing", "must be a run directory"),
+        ("@x", "must be a run directory"),
+        ("@" + "9" * 100, "must be a run directory"),
+        ("@\u0663", "must be a run directory"),
     ],
 )
 def test_no_such_model(run, suffix, message):

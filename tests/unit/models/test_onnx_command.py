@@ -1,7 +1,5 @@
 """``tengen data export-onnx``, and the examples that use its files."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -16,7 +14,7 @@ from tengen import games
 from tengen.cli import main
 from tengen.models import ModelMeta, publish_model
 from tengen.nets import InferenceHead, MlpConfig, ResNetConfig, board_of
-from tengen.run import NumberedFolder, RunDirectory
+from tengen.run import RunDirectory
 from tengen.tensors import Signature, TensorSpec
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -50,7 +48,7 @@ def publish(path, task, net, wanted):
     tensors = {name: tensor.numpy() for name, tensor in built.state_dict().items()}
     run = RunDirectory.create_or_resume(path)
     run.write_run({"config": {"task": task}})
-    folder: NumberedFolder = run.models
+    folder = run.models
     publish_model(folder.entry(0), meta, tensors, None)
     return path, InferenceHead(built).eval()
 
@@ -140,5 +138,5 @@ def test_a_network_with_a_memory_is_refused(tmp_path, capsys):
     run, _ = publish(tmp_path / "run", "CartPole-v1", net, CARTPOLE)
     file = tmp_path / "net.onnx"
     assert main(["data", "export-onnx", str(run), str(file)]) == 2
-    assert "keeps state from step to step" in capsys.readouterr().err
+    assert "is recurrent" in capsys.readouterr().err
     assert not file.exists()

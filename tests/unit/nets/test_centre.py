@@ -1,7 +1,5 @@
 """Pictures are seen without their mean, in training and by inference alike."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -70,7 +68,7 @@ def test_the_core_sees_what_torch_sees(dtype, lies, monkeypatch):
     assert core.num_rows == plain.num_rows == 7
 
 
-def test_the_mean_over_copies_is_one_over_all_their_rows() -> None:
+def test_the_mean_over_copies_is_one_over_all_their_rows():
     # As a learner does it: copies begin alike, and their buffers are averaged.
     copies = [Centre(2, 12, 12) for _ in range(3)]
     parts = [pictures(3, seed=1), pictures(9, seed=2)]
@@ -96,7 +94,7 @@ def test_another_background_after_a_million_rows_is_followed():
 
 
 @pytest.mark.parametrize("config", NETS, ids=lambda config: config.kind)
-def test_a_background_changes_no_answer(config) -> None:
+def test_a_background_changes_no_answer(config):
     background = pictures(1, seed=5)
     answers = []
     for behind in (torch.zeros_like(background), background):

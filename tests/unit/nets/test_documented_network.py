@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 import torch
@@ -18,7 +15,6 @@ from tengen.overrides import override
 from tengen.tensors import BoardSpec, Signature, TensorSpec
 from tests.refusals import refused
 
-PAGE = Path(__file__).parents[3] / "docs" / "tutorials" / "own_network.md"
 WANTED = Signature(
     inputs={"observation": TensorSpec(shape=(4,)), "last_reward": TensorSpec()},
     outputs={"policy": TensorSpec(shape=(2,)), "value": TensorSpec()},
@@ -31,17 +27,10 @@ class Run:
 
 
 @pytest.fixture
-def gru(tmp_path, monkeypatch):
-    """The config of the page's network, found by its kind alone."""
-    (block,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
-    (name,) = re.findall(
-        r"`src/tengen/nets/(\w+\.py)`\. A test runs it", PAGE.read_text()
-    )
-    (tmp_path / name).write_text(block)
-    monkeypatch.setattr(nets, "__path__", [*nets.__path__, str(tmp_path)])
-    yield override(Run(), ["net.kind=gru", "net.num_units=8"]).net
-    NetConfig._kinds.pop("gru")
-    del sys.modules["tengen.nets.gru"]
+def gru(install_page):
+    """Returns the config of the page's network, found by its kind alone."""
+    kind = install_page("own_network.md", nets, NetConfig)
+    return override(Run(), [f"net.kind={kind}", "net.num_units=8"]).net
 
 
 def test_it_is_found_by_its_kind(gru):

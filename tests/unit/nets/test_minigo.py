@@ -1,9 +1,6 @@
 """The benchmark's network against its own words in numpy."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import Any
 
 import numpy as np
 import onnx
@@ -208,7 +205,6 @@ def test_norms_are_folded_into_the_convolutions_of_the_trunk():
         assert torch.equal(InferenceHead(net)(planes)[0], found[0])
         net.fix_dtype(torch.bfloat16)
         near = InferenceHead(net)(planes)
-    assert net.folded_stem is not None
     assert net.folded_stem.weight.dtype == torch.bfloat16
     assert not torch.equal(near[0], wanted[0])
     torch.testing.assert_close(near[1], wanted[1], rtol=0.1, atol=0.05)
@@ -222,7 +218,7 @@ def test_openvino_computes_it_at_any_number_of_rows():
     sides = graph.input[0].type.tensor_type.shape.dim
     assert [side.dim_value for side in sides] == [0, 14, 5, 5]
     core = openvino.Core()
-    precise: Any = {"INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": 1}
+    precise = {"INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": 1}
     model = core.compile_model(core.read_model(data), "CPU", precise)
     for num_rows in (1, 8):
         planes = positions(num_rows)
@@ -236,8 +232,8 @@ def test_openvino_computes_it_at_any_number_of_rows():
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"num_planes": 20}, "20 with actions of layout cells_and_pass"),
-        ({"policy_layout": "cells", "num_actions": 25}, "14 with actions of layout"),
+        ({"num_planes": 20}, "20 with policy_layout cells_and_pass"),
+        ({"policy_layout": "cells", "num_actions": 25}, "14 with policy_layout"),
     ],
 )
 def test_other_planes_are_refused(change, told):

@@ -117,13 +117,6 @@ def test_a_stage_takes_the_size_alone():
             growing(MlpConfig())
 
 
-def test_features_survive_json():
-    features = BoardSpec(
-        num_planes=3, height=6, width=7, num_actions=7, policy_layout="columns"
-    )
-    assert from_dict(BoardSpec, to_dict(features)) == features
-
-
 def test_configs_are_read_without_torch():
     code = (
         "import sys; import tengen.nets, tengen.learners;"

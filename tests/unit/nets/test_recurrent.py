@@ -151,7 +151,6 @@ def test_every_input_counts_and_every_weight_learns(config):
         assert not torch.allclose(changed, answers["value"], atol=1e-6), name
     sum(answer.square().sum() for answer in answers.values()).backward()
     for name, parameter in net.named_parameters():
-        assert parameter.grad is not None, name
         assert parameter.grad.abs().sum() > 0, name
 
 

@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from tengen.nets import InferenceHead, ResNet, ResNetConfig
+from tengen.nets import InferenceHead, ResNetConfig
 from tengen.nets.modules.norm import BoardNorm
 from tengen.tensors import BoardSpec
 
@@ -31,9 +31,7 @@ def make_features(layout):
 def make_net(layout, **fields):
     torch.manual_seed(0)
     config = ResNetConfig(num_blocks=2, num_channels=16, head_channels=8, **fields)
-    net = config.build(make_features(layout).signature)
-    assert isinstance(net, ResNet)
-    return net
+    return config.build(make_features(layout).signature)
 
 
 def make_planes(rows, height, width):

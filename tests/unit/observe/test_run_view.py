@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from tengen.observe import HostsLog, Place, RunView, read_hosts
@@ -59,7 +57,7 @@ def test_a_long_curve_is_thinned_and_keeps_its_end():
     assert shown["value"][-1] == 19_999
 
 
-def place(name: str, host: str) -> Place:
+def place(name, host):
     roles = (name.partition("-")[0],)
     return Place(place="node 1", host=host, name=name, roles=roles, num_threads=2)
 
@@ -74,11 +72,9 @@ def test_a_process_is_where_it_began_last(tmp_path):
     log.lost("node 2 is gone")
     log.close()
     found = read_hosts(run)
-    assert found is not None
     assert found.places == (place("learn", "c"), place("actor-0", "b"))
     assert (found.process, found.lost) == ("7 on head", ("node 2 is gone",))
     # The next call begins anew.
     HostsLog(run, "next", "8 on head", ()).close()
     found = read_hosts(run)
-    assert found is not None
     assert (found.call, found.places) == ("next", ())

@@ -160,14 +160,14 @@ def test_a_part_of_run_json_that_is_no_object_is_damage(run, capsys, name, value
     (run.path / "run.json").write_text(f'{{"schema": 1, {text}}}')
     assert main(["status", str(run.path)]) == 1
     err = capsys.readouterr().err
-    assert f"run.json) is damaged, its {name} is no object; restore it" in err
+    assert f"run.json) is damaged, {name} is not an object; restore it" in err
     assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ('{"schema": 1}', "its config is no object"),
+        ('{"schema": 1}', "config is not an object"),
         ('{"schema": 0, "config": {}}', "its schema is 0"),
         ('{"schema": -1, "config": {}}', "its schema is -1"),
     ],
@@ -205,11 +205,11 @@ def test_a_run_without_games_says_whose_it_learns_from(run, capsys, tmp_path):
     assert report["learn_from"] == str(source.path)
     assert report["experience_bytes"] == 2_000_000
     assert main(["status", str(run.path)]) == 0
-    text = f"2.0 MB of {source.path}, whose games this run learns from"
+    text = f"2.0 MB of {source.path}, from whose games this run learns"
     assert text in capsys.readouterr().out
     source.path.rename(tmp_path / "elsewhere")
     assert main(["status", str(run.path)]) == 0
-    text = f"none: learn_from ({source.path}) is not a run directory; put it back"
+    text = f"none: learn_from ({source.path}) is not a run directory; restore it"
     assert text in capsys.readouterr().out
 
 
@@ -221,10 +221,10 @@ def test_games_that_nobody_goes_on_with_are_told(run, capsys):
     with WriterLock(run.experience / "selfplay-0" / "lock", run.experience):
         assert read_status(run)["unfinished"] == ["selfplay-1"]
     assert main(["status", str(run.path)]) == 0
-    assert "selfplay-0, selfplay-1; the command that" in capsys.readouterr().out
+    assert "selfplay-0, selfplay-1; the same command" in capsys.readouterr().out
 
 
 def test_stop_asks(run, capsys):
     assert main(["stop", str(run.path)]) == 0
     assert run.stop_requested()
-    assert "ends" in capsys.readouterr().out
+    assert "end" in capsys.readouterr().out

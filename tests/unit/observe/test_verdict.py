@@ -22,7 +22,7 @@ from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.recipes.run import add_arguments
 from tengen.roles import RunConfig
-from tengen.roles.config import change_config
+from tengen.roles.config.run_file import change_config
 from tests.refusals import refused
 
 PLAYED = {"inference_busy": 0.7, "tree_busy": 0.25, "batch_rows": 100}
@@ -110,7 +110,8 @@ def test_every_advice_is_for_something_that_limits(tell, table):
         (
             in_turn("selfplay", playing=0.5, batch_rows=93, rate=0.06, gate=0.04),
             "self-play 50% (net 70%, trees 25%, batches 93% full); learning 27%; "
-            "rating 6%; publishing 13%: the net takes most; lower --set ",
+            "rating 6%; publishing 13%: the network takes most of the time; lower "
+            "--set ",
         ),
         (
             in_turn("actor"),
@@ -119,12 +120,12 @@ def test_every_advice_is_for_something_that_limits(tell, table):
         (
             at_once("selfplay"),
             "at once, self-play 99% (net 70%, trees 25%, batches 100% full); learning "
-            "70%; publishing 12%; rating 10%: self-play and learner go together",
+            "70%; publishing 12%; rating 10%: self-play and learner keep pace",
         ),
         (
             at_once("actor"),
             "learner 70% busy, inference 60% busy, actors simulate 30%, wait 60% "
-            "(answers 40%, room 20%), publishing 12%: actors and learner go together",
+            "(answers 40%, room 20%), publishing 12%: actors and learner keep pace",
         ),
         (
             at_once("actor", inference=None),

@@ -1,5 +1,4 @@
 import dataclasses
-import io
 
 import pytest
 
@@ -20,24 +19,3 @@ def make_player(hash_player):
         return Player(model)
 
     return make
-
-
-@pytest.fixture
-def type_in(monkeypatch):
-    """Replaces the stdin of commands with lines, or with a fake terminal."""
-
-    def put(text):
-        stdin = io.StringIO(text) if isinstance(text, str) else text
-        monkeypatch.setattr("sys.stdin", stdin)
-
-    return put
-
-
-@pytest.fixture
-def give_cores(monkeypatch):
-    """Makes the process see the given number of cores."""
-
-    def give(count):
-        monkeypatch.setattr("tengen.run.machine.available_cores", lambda: count)
-
-    return give

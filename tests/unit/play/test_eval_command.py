@@ -1,9 +1,6 @@
 """``tengen eval``: the report, and the arguments that it refuses."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import pytest
 
@@ -22,8 +19,7 @@ def evaluate(capsys):
         captured = capsys.readouterr()
         assert captured.err == ""
         (line,) = captured.out.splitlines()
-        report: dict[str, Any] = json.loads(line)
-        return report
+        return json.loads(line)
 
     return run
 
@@ -86,7 +82,7 @@ def test_actions_are_chosen_as_the_options_say(tmp_path, publish_agent, evaluate
     assert usual["acting"] == "greedy"
     assert played("--act", "epsilon", "--epsilon", 0)["returns"] == usual["returns"]
     random = played("--act", "epsilon", "--epsilon", 1)
-    assert random["acting"] == "greedy but for epsilon 1"
+    assert random["acting"] == "greedy, except for epsilon 1"
     assert random["returns"] != usual["returns"]
     run = publish_agent(tmp_path / "policy", task, "ppo")
     assert played()["acting"] == "greedy"
@@ -96,7 +92,7 @@ def test_actions_are_chosen_as_the_options_say(tmp_path, publish_agent, evaluate
 
 
 @pytest.mark.parametrize(
-    ("kind", "usual"), [("dqn", "greedy but for epsilon 0.001"), ("ppo", "sampled")]
+    ("kind", "usual"), [("dqn", "greedy, except for epsilon 0.001"), ("ppo", "sampled")]
 )
 def test_a_protocol_of_atari_says_how_actions_are_chosen(
     tmp_path, publish_agent, evaluate, capsys, kind, usual
@@ -130,7 +126,7 @@ def test_for_people(tmp_path, publish_agent, capsys):
 def test_it_tells_how_far_it_is(tmp_path, publish_agent, monkeypatch):
     task = "tests.environments:Plain"
     run = publish_agent(tmp_path / "run", task)
-    told: list[str] = []
+    told = []
     monkeypatch.setattr(ProgressLine, "tell", lambda self, text: told.append(text))
     assert cli.main(["eval", str(run.path), "--task", task, "--episodes", "2"]) == 0
     assert told == ["episode 1 of 2", "episode 2 of 2"]

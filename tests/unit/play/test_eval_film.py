@@ -1,9 +1,7 @@
 """``tengen eval --video``: films, an unchanged score, and the errors."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
+import sys
 
 import pytest
 
@@ -13,22 +11,21 @@ from tengen.evaluation.episodes.film_formats import Gif
 pytest.importorskip("gymnasium")
 pytest.importorskip("PIL")
 
-Report = dict[str, Any]
 MODULE = "tests.environments"
 
 
 @pytest.fixture(autouse=True)
 def gif(monkeypatch):
-    """Makes all machines write GIFs."""
-    monkeypatch.setattr("tengen.evaluation.episodes.film.choose_format", Gif)
+    """Hides ffmpeg, so that all machines write GIFs."""
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    monkeypatch.setenv("PATH", "")
 
 
 @pytest.fixture
 def evaluate(capsys):
     def run(*words):
         assert cli.main(["eval", *map(str, words), "--json"]) == 0
-        report: Report = json.loads(capsys.readouterr().out)
-        return report
+        return json.loads(capsys.readouterr().out)
 
     return run
 
@@ -81,8 +78,8 @@ def test_what_is_refused_is_refused_before_anything_is_played(
     monkeypatch.setattr("tengen.play.eval_command.play_episodes", None)
     (tmp_path / "file").touch()
     for name, folder, line in (
-        ("Catch", "films", "cannot be filmed, as its metadata names no render mode"),
-        ("NotShown", "films", "cannot be filmed, as its render() raised ValueError: "),
+        ("Catch", "films", "cannot be filmed, because its metadata lacks render mode"),
+        ("NotShown", "films", "filmed, because its render() raised ValueError: "),
         ("Shown", "file", "must be a folder that can be written, but file exists"),
     ):
         task = f"{MODULE}:{name}"

@@ -11,7 +11,6 @@ from tengen.evaluation import open_player
 from tengen.inference.openvino_backend import supported_precisions
 from tengen.play.loading import load_player
 from tengen.search import PlayConfig, SearchConfig
-from tests.host_device import HostDevice
 from tests.refusals import refused
 
 pytestmark = pytest.mark.precision
@@ -156,12 +155,12 @@ def test_a_player_searches_as_it_was_told(run, type_in, capsys):
     [
         ("play", "search.lcb=5", "search.lcb (5) is not a known key"),
         ("play", "search.lcb_stdevs=-1", "search.lcb_stdevs (-1.0) must not be"),
-        ("play", "search.lcb_stdevs", "must look like path.to.field=value"),
+        ("play", "search.lcb_stdevs", "must be path.to.field=value"),
         ("play", "search.noise_weight=0.5", "search.noise_weight (0.5) is for self-"),
         ("match", "a.search.cpuct=1e9", "a.search.cpuct (1000000000.0) must be at"),
         ("match", "search.lcb_stdevs=5", "search (5) is not a known key; known: a, b"),
         ("match", "a.search.forced_playouts=2", "a.search.forced_playouts (2.0) is"),
-        ("match", "b.search.lcb_stdevs=5", "b (random) is no model and has no"),
+        ("match", "b.search.lcb_stdevs=5", "b (random) is not a model, and has no"),
     ],
 )
 def test_a_setting_that_is_refused_is_one_line(run, capsys, command, setting, message):
@@ -174,17 +173,9 @@ def test_a_setting_that_is_refused_is_one_line(run, capsys, command, setting, me
 
 
 @pytest.fixture
-def gpus(monkeypatch):
-    """Simulates two GPUs with the CPU; returns the device names requested."""
-    asked = []
-
-    def make(word):
-        asked.append(word)
-        return HostDevice()
-
-    monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: 2)
-    monkeypatch.setattr("tengen.inference.device_backend.CudaDevice", make)
-    return asked
+def gpus(give_gpus):
+    """Returns the names of the GPUs that are opened, of two."""
+    return give_gpus(2)
 
 
 def test_a_model_plays_on_the_device_that_is_asked_for(run, gpus, give_cores):
@@ -210,10 +201,10 @@ def test_the_commands_that_play_take_devices(run, gpus, type_in, capsys):
     assert set(gpus) == {"cuda:1"}
     capsys.readouterr()
     for devices, why in (
-        ("cuda:0,cuda:1", "must be cpu or one GPU, as cuda:0; name one"),
-        ("auto", "must be cpu or one GPU, as cuda:0; name one"),
+        ("cuda:0,cuda:1", "must be cpu or one GPU; for example cuda:0"),
+        ("auto", "must be cpu or one GPU; for example cuda:0"),
         ("gpu", "must be cpu or GPUs"),
-        ("cuda:2", "is not here, torch sees cuda:0 to cuda:1"),
+        ("cuda:2", "does not exist, torch sees cuda:0 to cuda:1"),
     ):
         for command in ("match", "play", "gtp"):
             rest = ["random"] if command == "match" else []
@@ -227,7 +218,7 @@ def test_the_commands_that_play_take_devices(run, gpus, type_in, capsys):
 def test_a_search_for_self_play_and_matches_is_refused(tmp_path, publish_run, capsys):
     play = PlayConfig(search=SearchConfig(policy="minigo"))
     run = publish_run(tmp_path / "run", "go/4", play=play)
-    line = "search.policy (minigo) must be puct or gumbel where positions are searched"
+    line = "search.policy (minigo) must be puct or gumbel to search"
     with refused(UsageError, line):
         tengen.load(str(run.path))
     for command in ("play", "gtp"):

@@ -64,5 +64,5 @@ def test_without_its_module_the_game_is_named(
     monkeypatch.delitem(sys.modules, "moved_game")
     assert cli.main(["play", str(run.path), "--task", "moved_game:Hex"]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("tengen: task (moved_game:Hex) must name a module that")
+    assert err.startswith("tengen: task (moved_game:Hex) must name an importable ")
     assert err.count("\n") == 1

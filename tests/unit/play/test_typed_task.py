@@ -84,11 +84,11 @@ def test_what_a_model_names_is_not_imported(capsys, model, marker, words):
     refused_line(
         capsys,
         words,
-        f"task (evil:Game) of {path} is a program, which runs only where it is typed; "
-        "add --task evil:Game to run it",
+        f"task (evil:Game) of {path} is a program, which runs only if you name it; add "
+        "--task evil:Game to run it",
     )
     for typed in ("other:Game", "evil:TicTacToe"):
-        line = f"task ({typed}) must be evil:Game, that of {path}; "
+        line = f"task ({typed}) must be evil:Game, as in {path}; "
         refused_line(capsys, [*words, "--task", typed], line)
     # A typed native game does not run the program either.
     refused_line(capsys, [*words, "--task", "tictactoe"], "evil:Game")
@@ -139,7 +139,7 @@ def test_a_match_without_a_model_plays_what_is_typed(capsys, marker):
 
 def test_a_typed_program_is_not_that_of_a_native_model(capsys, model, marker):
     path = model("tictactoe")
-    line = f"task (evil:Game) must be tictactoe, that of {path}; "
+    line = f"task (evil:Game) must be tictactoe, as in {path}; "
     for words in COMMANDS:
         words = [path if word == "MODEL" else word for word in words]
         refused_line(capsys, [*words, "--task", "evil:Game"], line)

@@ -1,28 +1,21 @@
 """A command that is refused before anything is written."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from tengen import cli
 
 
 @pytest.fixture
-def refused_line(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., str]:
+def refused_line(capsys, tmp_path, monkeypatch):
     """Runs a command that is refused; returns its line."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tengen.recipes.run._PATIENCE_S", 1e6)
 
-    def files() -> list[Path]:
+    def files():
         # The import of a module in the folder, which is its user's, may cache bytecode.
         return sorted(p for p in tmp_path.rglob("*") if "__pycache__" not in p.parts)
 
-    def run(*words: str) -> str:
+    def run(*words):
         before = files()
         assert cli.main(list(words)) == 2
         captured = capsys.readouterr()

@@ -14,7 +14,7 @@ from tengen.recipes import make_config
 from tengen.recipes.boards import GROWTH
 from tengen.recipes.run import train_task
 from tengen.roles import read_config
-from tengen.roles.config import record_inference
+from tengen.roles.config.run_file import record_inference
 from tengen.run import RunDirectory, publish_json
 
 OWN_GAME = "tests.unit.games.own_games:TicTacToe"
@@ -98,13 +98,18 @@ def test_tic_tac_toe_needs_no_more():
     assert not config.agent.stages
 
 
-def record(path, monkeypatch, num_gpus=0, **budget):
-    """Returns the config that a new run on four cores records."""
+@pytest.fixture
+def record(tmp_path, monkeypatch, give_cores, give_gpus):
+    """Returns a function that makes a run on four cores and reads its config."""
     monkeypatch.setattr("tengen.recipes.run._train", lambda *words: {})
-    monkeypatch.setattr("tengen.recipes.run.usable_threads", lambda asked: asked or 4)
-    monkeypatch.setattr("tengen.inference.config._num_gpus", lambda: num_gpus)
-    train_task("connect4", out=path, **budget)
-    return read_config(RunDirectory(path))
+    give_cores(4)
+
+    def make(name="run", num_gpus=0, **budget):
+        give_gpus(num_gpus)
+        train_task("connect4", out=tmp_path / name, **budget)
+        return read_config(RunDirectory(tmp_path / name))
+
+    return make
 
 
 @pytest.mark.parametrize(
@@ -117,8 +122,8 @@ def record(path, monkeypatch, num_gpus=0, **budget):
         ({"minutes": 100.0, "threads": 1}, 2),
     ],
 )
-def test_what_a_new_run_records(tmp_path, monkeypatch, budget, num_shards):
-    config = record(tmp_path / "run", monkeypatch, **budget)
+def test_what_a_new_run_records(record, budget, num_shards):
+    config = record(**budget)
     # However long the first call is: others may follow.
     assert config.agent.stages == GROWTH
     assert config.learner.num_shards == num_shards
@@ -137,10 +142,8 @@ def test_what_a_new_run_records(tmp_path, monkeypatch, budget, num_shards):
         ('net={"kind": "resnet", "num_blocks": 6, "num_channels": 96}', GROWTH[2:]),
     ],
 )
-def test_a_run_with_its_own_network_grows_beyond_it(
-    tmp_path, monkeypatch, setting, stages
-):
-    config = record(tmp_path / "run", monkeypatch, settings=[setting])
+def test_a_run_with_its_own_network_grows_beyond_it(record, setting, stages):
+    config = record(settings=[setting])
     assert config.agent.stages == stages
 
 
@@ -165,33 +168,31 @@ def as_of_before(path, stages):
         ),
     ],
 )
-def test_a_run_of_an_earlier_version_grows_too(
-    tmp_path, monkeypatch, capsys, old, stages
-):
-    record(tmp_path / "run", monkeypatch)
+def test_a_run_of_an_earlier_version_grows_too(tmp_path, record, capsys, old, stages):
+    record()
     as_of_before(tmp_path / "run", old)
     before = read_config(RunDirectory(tmp_path / "run")).agent.stages
     capsys.readouterr()
-    config = record(tmp_path / "run", monkeypatch, minutes=5.0)
+    config = record(minutes=5.0)
     assert config.agent.stages == stages
-    is_told = "grows from now on" in capsys.readouterr().out
+    is_told = "now grows" in capsys.readouterr().out
     assert is_told == (before != stages)
     # The version of now writes what it says, and asks nobody again.
-    again = record(tmp_path / "run", monkeypatch, minutes=5.0)
+    again = record(minutes=5.0)
     assert again.agent.stages == stages
     assert "grows" not in capsys.readouterr().out
 
 
-def test_an_old_run_may_be_kept_as_it_is(tmp_path, monkeypatch):
-    record(tmp_path / "run", monkeypatch)
+def test_an_old_run_may_be_kept_as_it_is(tmp_path, record):
+    record()
     as_of_before(tmp_path / "run", [])
     for _ in range(2):
-        config = record(tmp_path / "run", monkeypatch, settings=["agent.stages=[]"])
+        config = record(settings=["agent.stages=[]"])
         assert config.agent.stages == ()
 
 
-def test_an_old_run_that_a_role_wrote_grows_all_the_same(tmp_path, monkeypatch):
-    config = record(tmp_path / "run", monkeypatch)
+def test_an_old_run_that_a_role_wrote_grows_all_the_same(tmp_path, record):
+    config = record()
     as_of_before(tmp_path / "run", [])
     run = RunDirectory(tmp_path / "run")
     inference = dataclasses.replace(
@@ -201,7 +202,7 @@ def test_an_old_run_that_a_role_wrote_grows_all_the_same(tmp_path, monkeypatch):
     record_inference(run, choice, config.inference, config.net)
     assert run.read_run()["schema"] == 3
     assert read_config(run).agent.stages == ()
-    assert record(tmp_path / "run", monkeypatch).agent.stages == GROWTH
+    assert record().agent.stages == GROWTH
 
 
 @pytest.mark.parametrize(
@@ -212,11 +213,9 @@ def test_an_old_run_that_a_role_wrote_grows_all_the_same(tmp_path, monkeypatch):
         (["net.num_channels=16"], GROWTH, None),
     ],
 )
-def test_roles_by_themselves_begin_as_somebody_said(
-    tmp_path, monkeypatch, settings, stages, net
-):
+def test_roles_by_themselves_begin_as_somebody_said(record, settings, stages, net):
     words = {"games": 0, "minutes": 600.0, "threads": 2, "settings": settings}
-    config = record(tmp_path / "run", monkeypatch, **words)
+    config = record(**words)
     assert config.agent.stages == stages
     own = make_config("connect4", None, None).net
     size = (config.net.num_blocks, config.net.num_channels)
@@ -239,18 +238,18 @@ def test_roles_by_themselves_begin_as_somebody_said(
         {"minutes": 10.0, "settings": ["inference.devices=cuda:1"]},
     ],
 )
-def test_a_run_with_a_gpu_has_the_recipe_of_its_cpu(tmp_path, monkeypatch, words):
+def test_a_run_with_a_gpu_has_the_recipe_of_its_cpu(record, words):
     """No rate of a GPU is known from which to make another."""
-    with_gpus = record(tmp_path / "with", monkeypatch, num_gpus=2, **words)
+    with_gpus = record("with", num_gpus=2, **words)
     settings = [w for w in words.get("settings", []) if "devices" not in w]
     without = {**words, "devices": "cpu", "settings": settings}
-    on_cpu = record(tmp_path / "without", monkeypatch, **without)
+    on_cpu = record("without", **without)
     assert (with_gpus.net, with_gpus.agent) == (on_cpu.net, on_cpu.agent)
     assert with_gpus.learner.num_shards == on_cpu.learner.num_shards
     assert with_gpus.store == on_cpu.store
 
 
-def test_a_run_that_goes_on_stays_what_it_was(tmp_path, monkeypatch):
-    first = record(tmp_path / "run", monkeypatch, minutes=100.0)
-    again = record(tmp_path / "run", monkeypatch, num_gpus=2, minutes=9000.0)
+def test_a_run_that_goes_on_stays_what_it_was(record):
+    first = record(minutes=100.0)
+    again = record(num_gpus=2, minutes=9000.0)
     assert again == first

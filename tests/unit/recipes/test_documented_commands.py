@@ -1,7 +1,5 @@
 """Every command of README and docs that trains a board game makes its run."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -18,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
 TASK = re.compile(r"(connect4|go/[0-9x]+|gomoku/[0-9]+)$")
 
 
-def commands() -> list[str]:
+def commands():
     found = []
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         text = path.read_text().replace("\\\n", " ")
@@ -28,19 +26,17 @@ def commands() -> list[str]:
     return found
 
 
-def is_of_the_core(command: str) -> bool:
+def is_of_the_core(command):
     words = shlex.split(command)
     return TASK.match(words[2]) is not None and "--devices" not in words
 
 
-def test_there_are_such_commands() -> None:
+def test_there_are_such_commands():
     assert sum(map(is_of_the_core, commands())) >= 10
 
 
 @pytest.mark.parametrize("command", [*filter(is_of_the_core, commands())])
-def test_it_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
+def test_it_is_taken(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     words = shlex.split(command.replace("=TARGET", "=random"))[1:]
     if "agent.learn_from=main" in words:

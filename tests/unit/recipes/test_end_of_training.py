@@ -1,7 +1,5 @@
 """What stands on the screen when ``tengen train`` ends, and what it returns."""
 
-from __future__ import annotations
-
 import io
 from types import SimpleNamespace
 

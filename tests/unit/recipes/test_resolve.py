@@ -1,25 +1,21 @@
 """The config of a call is the same whether a run is made of it or not."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tengen import cli
 from tengen.errors import UsageError
 from tengen.minigo.history import run_open_because
-from tengen.nets import ResNetConfig
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.recipes.call import check_typed_cluster
 from tengen.recipes.run import train_task
-from tengen.roles import config_changes, read_config
+from tengen.roles import read_config
+from tengen.roles.config.run_file import config_changes
 from tengen.run import RunDirectory
 from tests.configs import new_config
 from tests.refusals import refused
@@ -33,10 +29,10 @@ from tests.refusals import refused
         ("CartPole-v1", {"frames": 0, "agent": "ppo", "actors": 3}),
     ],
 )
-def test_it_is_the_run_s(tmp_path: Path, task: str, words: dict[str, object]) -> None:
-    train_task(task, out=tmp_path / "run", threads=2, devices="cpu", **words)  # type: ignore[arg-type]
+def test_it_is_the_run_s(tmp_path, task, words):
+    train_task(task, out=tmp_path / "run", threads=2, devices="cpu", **words)
     made = read_config(RunDirectory(tmp_path / "run"))
-    config = new_config(task, **words)  # type: ignore[arg-type]
+    config = new_config(task, **words)
     # Devices are the machine's, which the run alone looks at.
     learner = dataclasses.replace(made.learner, device=config.learner.device)
     here = dataclasses.replace(made, inference=config.inference, learner=learner)
@@ -59,15 +55,13 @@ def test_it_is_the_run_s(tmp_path: Path, task: str, words: dict[str, object]) ->
         ("CartPole-v1", {"launch": "inline", "actors": 2}, "actors (2)"),
     ],
 )
-def test_it_refuses_what_a_run_refuses(
-    task: str, words: dict[str, object], said: str
-) -> None:
+def test_it_refuses_what_a_run_refuses(task, words, said):
     with refused(UsageError, said):
-        new_config(task, **words)  # type: ignore[arg-type]
+        new_config(task, **words)
 
 
 @pytest.mark.parametrize("name", ["address", "runtime_env"])
-def test_a_cluster_that_only_a_file_names_is_not_used(name: str) -> None:
+def test_a_cluster_that_only_a_file_names_is_not_used(name):
     plain = new_config("tictactoe", games=1)
     check_typed_cluster(plain, [], "somewhere")
     setting = f"launch.{name}=10.0.0.1:6379"
@@ -79,17 +73,15 @@ def test_a_cluster_that_only_a_file_names_is_not_used(name: str) -> None:
     check_typed_cluster(known, [f"launch.{name}="], "somewhere")
 
 
-def call(out: Path, *settings: str) -> dict[str, Any]:
+def call(out, *settings):
     return train_task("tictactoe", out=out, games=0, devices="cpu", settings=settings)
 
 
-def test_it_says_what_it_changed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_says_what_it_changed(tmp_path, capsys):
     out = tmp_path / "run"
     assert call(out, "store.min_rows=8000")["reason"] == "made"
     names = "tengen selfplay, tengen learn, tengen export, tengen gate"
-    assert capsys.readouterr().out == f"{out} is made; start {names} on it\n"
+    assert capsys.readouterr().out == f"{out} is created; start {names} on it\n"
 
     report = call(out, "store.min_rows=1000", "agent.gate.kind=match")
     changes = ["agent.gate.kind accept_all -> match", "store.min_rows 8000 -> 1000"]
@@ -97,18 +89,16 @@ def test_it_says_what_it_changed(
     assert report["changes"] == changes
     what = "agent.gate.kind accept_all -> match, store.min_rows 8000 -> 1000"
     assert capsys.readouterr().out == (
-        f"{out} is changed, {what}; roles use the change from their next turn on\n"
+        f"{out} is changed: {what}; roles apply this from their next turn\n"
     )
     assert read_config(RunDirectory(out)).store.min_rows == 1000
 
     assert call(out, "store.min_rows=1000")["reason"] == "unchanged"
-    assert capsys.readouterr().out == (
-        f"{out} is as it was, nothing is changed; {names} go on with it\n"
-    )
+    assert capsys.readouterr().out == (f"{out} is unchanged; resume it with {names}\n")
 
 
-def test_a_run_is_open_by_what_a_call_only_wrote(tmp_path: Path) -> None:
-    def written(*settings: str) -> list[str]:
+def test_a_run_is_open_by_what_a_call_only_wrote(tmp_path):
+    def written(*settings):
         out = tmp_path / "run"
         needs_none = "agent.target.needs_opponent=false"
         train_task(
@@ -123,14 +113,14 @@ def test_a_run_is_open_by_what_a_call_only_wrote(tmp_path: Path) -> None:
         return [reason for reason in told if "num_generations" in reason]
 
     assert written() == []
-    other = "store.num_generations (4) is 5 in the closed division"
+    other = "store.num_generations (4) must be 5 in the closed division"
     # Also where the call hides that it is a run of the benchmark.
     assert written("agent.iterations=0", "agent.target.opponent=") == []
     assert written("store.num_generations=4") == [other]
     assert written("store.num_generations=5", "agent.iterations=8") == [other]
 
 
-def test_each_field_is_named_by_its_path() -> None:
+def test_each_field_is_named_by_its_path():
     config = make_config("tictactoe", None, None)
     assert config_changes(config, config) == []
     settings = (
@@ -147,9 +137,7 @@ def test_each_field_is_named_by_its_path() -> None:
     ]
 
 
-def test_a_run_for_roles_by_themselves_has_the_network_that_it_would_grow_to(
-    tmp_path: Path,
-) -> None:
+def test_a_run_for_roles_by_themselves_has_the_network_that_it_would_grow_to(tmp_path):
     recipe = make_config("go/9", None, None)
     stages = recipe.agent.stages
     made = {}
@@ -168,7 +156,6 @@ def test_a_run_for_roles_by_themselves_has_the_network_that_it_would_grow_to(
     assert made["all"].agent.stages == stages[2:]
     largest = stages[1].net
     net = made["all"].net
-    assert isinstance(net, ResNetConfig)
     assert (net.num_blocks, net.num_channels) == (
         largest.num_blocks,
         largest.num_channels,
@@ -202,14 +189,14 @@ for task, config in usual.items():
 """
 
 
-def test_an_agent_made_of_another_has_its_recipes() -> None:
+def test_an_agent_made_of_another_has_its_recipes():
     done = subprocess.run(
         [sys.executable, "-c", _OWN], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_table_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_as_json(capsys):
     assert cli.main(["recipes", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out.splitlines()[-1])["recipes"]
     assert {"name": "go", "agent": "alphazero"}.items() <= rows[3].items()

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from tengen.errors import RunError, TengenError, UsageError
-from tengen.remote.client import RunClient
 from tengen.remote.copies import CopiedFiles, Prefix
-from tengen.remote.messages import PIECE_BYTES, encoded
+from tengen.remote.messages import PIECE_BYTES, RunClient, encoded
 from tengen.run import find_files
 from tests.refusals import refused
 

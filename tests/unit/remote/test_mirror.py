@@ -12,7 +12,7 @@ from tengen.experience import MAX_WRITERS, writer_directory
 from tengen.experience.games.segment import recorded_games
 from tengen.observe.status import read_status
 from tengen.remote import Mirror
-from tengen.remote.client import RunClient
+from tengen.remote.messages import RunClient
 from tengen.run import (
     RunDirectory,
     find_files,
@@ -81,7 +81,7 @@ def test_an_outage_costs_nothing(host, mirror_at, tmp_path):
     while mirror.next_generation() is not None:
         played.append(play(mirror, 2))
     assert len(played) >= 4
-    assert "the next number comes from" in mirror.waits_for
+    assert "has not sent the next generation" in mirror.waits_for
     host.open()
     wait_for(lambda: len(games_at(host.run)) == len(played))
     assert [generation for generation, _ in games_at(host.run)] == played
@@ -161,7 +161,7 @@ def test_a_copy_of_a_mirrors_folder_takes_its_place(host, mirror_at, tmp_path):
     first = mirror_at(tmp_path / "far")
     shutil.copytree(tmp_path / "far", tmp_path / "copy")
     mirror_at(tmp_path / "copy")
-    fails(first, "is worked on by process")
+    fails(first, "is in use by process")
 
 
 def test_events_are_read_at_the_host(host, mirror_at, tmp_path):
@@ -208,7 +208,7 @@ def test_an_actor_counts_on_from_what_the_host_knows(host, mirror_at, tmp_path):
 def test_both_sides_need_the_same_versions(
     host, mirror_at, tmp_path, monkeypatch, name, value
 ):
-    monkeypatch.setattr(f"tengen.remote.client.{name}", value)
+    monkeypatch.setattr(f"tengen.remote.messages.{name}", value)
     with refused(UsageError, f"({value})"):
         mirror_at(tmp_path / "far")
 

@@ -94,7 +94,7 @@ def test_numbers_of_one_that_is_gone_are_used_by_nobody(host, mirror_at, tmp_pat
     again = mirror_at(tmp_path / "far", say=lines.append)
     # Its games are put aside, whatever place it gets, and it plays on.
     (line,) = lines
-    assert "1 generations, of which the run has what it was sent before" in line
+    assert "1 generations, of which the run has what was sent before" in line
     (aside,) = find_files(again.run.path, "given-up/*/*/*/*.npz")
     assert aside.stem == f"{generation:06d}"
     number = play(again, 2)
@@ -125,7 +125,7 @@ def test_who_is_evicted_is_told_when_it_comes_back(host, mirror_at, tmp_path):
     evict_mirrors(host.run, "selfplay", 0)
     lines = []
     again = mirror_at(tmp_path / "far", say=lines.append)
-    assert "was given up while it was away" in lines[0]
+    assert "lost its place while it was away" in lines[0]
     assert again.place.index != 0
     folder = writer_directory(host.run, 0)
     ExperienceWriter(folder, host.run.new_incarnation("selfplay")).release()
@@ -199,7 +199,7 @@ def test_what_is_no_journal_is_refused_and_told(host, mirror_at, tmp_path, damag
     # It costs no other generation.
     assert games_at(host.run) == [(generation, 5)]
     assert find_files(host.run.experience, f"*/*/{path.stem}.refused")
-    assert "but for 1 files that are no journals" in host.lines[-1]
+    assert "except 1 files that are not journals" in host.lines[-1]
 
 
 def test_a_place_leaves_little_behind(host, mirror_at, tmp_path):

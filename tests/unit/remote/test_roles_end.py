@@ -72,8 +72,8 @@ def test_self_play_that_is_evicted_ends(host, start, tmp_path):
 def child(hub, host, tmp_path):
     """A role process of a runner that works on a mirror."""
     words = ["-P", "-m", "tengen.launch.child", "--connect", connect_to(host)]
-    words += [str(tmp_path / "far"), "1", "actor"]
-    made = started(hub, words, TENGEN_RUN_TOKEN=TOKEN)
+    words += ["--identity=far", str(tmp_path / "far"), "1", "actor"]
+    made = started(hub, words, TENGEN_RUN_TOKEN=TOKEN, TMPDIR=str(tmp_path))
     yield made
     made.kill()
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from html.parser import HTMLParser
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tengen.evaluation import MatchRecord, games_jsonl, publish_record
 from tengen.evaluation.played_game import PlayedGame
-from tengen.run import RunDirectory, publish_file
+from tengen.run import publish_file
 from tests.unit.observe.curves.curve_events import acted, learned, make_run
 
 WON = (4, 0, 8, 1, 2, 3, 5)
@@ -23,7 +20,7 @@ LOST = (0, 4, 1, 2, 8, 6)
 class Page(HTMLParser):
     """What is in the file of a report: its elements, and the data of its script."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         super().__init__()
         self.tags: list[str] = []
         self.attributes: set[str] = set()
@@ -37,36 +34,36 @@ class Page(HTMLParser):
         self.answers, self.report = content["answers"], content["report"]
         self.run = self.answers["/api/runs/run"]
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
         self._tag = tag
         self.attributes |= {name for name, _ in attrs}
         if ("http-equiv", "Content-Security-Policy") in attrs:
             self.policy = str(dict(attrs)["content"])
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         self._tag = ""
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         if self._tag == "script":
             self.scripts.append(data)
         if self._tag == "style":
             self.styles.append(data)
 
     @property
-    def games(self) -> list[dict[str, Any]]:
+    def games(self):
         """The games, in the order of the list."""
         base = "/api/runs/run/games/run"
         rows = self.answers[base]["games"] if base in self.answers else []
         return [self.answers[f"{base}/{row['index']}"] for row in rows]
 
 
-def put_events(run: RunDirectory, *events: dict[str, Any]) -> None:
+def put_events(run, *events):
     lines = "".join(json.dumps(event) + "\n" for event in events)
     (run.events / "train-1.jsonl").write_text(lines)
 
 
-def match_of(run: RunDirectory, name: str, a: str, b: str, **fields: Any) -> Path:
+def match_of(run, name, a, b, **fields):
     record = MatchRecord(
         task="tictactoe",
         a=a,
@@ -82,7 +79,7 @@ def match_of(run: RunDirectory, name: str, a: str, b: str, **fields: Any) -> Pat
     return publish_record(run, name, record)
 
 
-def keep_games(run: RunDirectory, name: str, *games: tuple[Any, float]) -> None:
+def keep_games(run, name, *games):
     played = [
         PlayedGame(i, i % 2 == 0, moves, 0, score)
         for i, (moves, score) in enumerate(games)
@@ -91,7 +88,7 @@ def keep_games(run: RunDirectory, name: str, *games: tuple[Any, float]) -> None:
 
 
 @pytest.fixture
-def game_run(tmp_path: Path) -> RunDirectory:
+def game_run(tmp_path):
     """A run of tic-tac-toe with two rated models and a closing match."""
     run = make_run(tmp_path / "run", ("selfplay", "learn", "rate"), task="tictactoe")
     run.write_run({**run.read_run(), "config": {"task": "tictactoe", "seed": 3}})
@@ -102,7 +99,7 @@ def game_run(tmp_path: Path) -> RunDirectory:
         rated = {"kind": "turn", "role": "rate", "rating": 100.0 * i}
         told.append({"time_s": 101.0 + 2 * i, **rated, "rating_error": 80.0 / i})
     progress = {"kind": "progress", "generation": 5, "elapsed_s": 11.0}
-    progress["verdict"] = "self-play 90%: more cores"  # type: ignore[assignment]
+    progress["verdict"] = "self-play 90%: more cores"
     put_events(run, *told, {"time_s": 112.0, **progress, "num_games": 120})
     run.write_code()
     match_of(run, "000001", "000001", "random")
@@ -113,7 +110,7 @@ def game_run(tmp_path: Path) -> RunDirectory:
 
 
 @pytest.fixture
-def environment_run(tmp_path: Path) -> RunDirectory:
+def environment_run(tmp_path):
     """A run of an environment that learned for six turns."""
     run = make_run(tmp_path / "run", ("actor", "learn"), agent={"kind": "ppo"})
     told = []
@@ -125,6 +122,6 @@ def environment_run(tmp_path: Path) -> RunDirectory:
 
 
 @pytest.fixture
-def page_of() -> Callable[[Path], Page]:
+def page_of():
     """Reads the file of a report."""
     return Page

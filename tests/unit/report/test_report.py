@@ -1,16 +1,12 @@
 """``tengen report``: one page of a run's files, whatever is in them."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,26 +14,23 @@ from tengen.cli import main
 from tengen.errors import DiskFullError
 from tengen.evaluation.played_game import PlayedGame, write_games
 from tengen.report import write_report
-from tengen.run import RunDirectory, publish_directory
+from tengen.run import publish_directory
 from tests.unit.conftest import fill
 from tests.unit.observe.curves.curve_events import learned, make_run
 from tests.unit.report.conftest import LOST, WON, keep_games, put_events
 from tests.unit.serve.chromium import Chromium, find_chromium
 
-PageOf = Callable[[Path], Any]
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, Any, str]:
+def told(capsys, *words):
     """Runs the command; returns its exit code, JSON report and errors."""
     code = main(["report", *map(str, words), "--json"])
     out, err = capsys.readouterr()
     return code, json.loads(out) if out else None, err
 
 
-def test_a_run_of_games(
-    game_run: RunDirectory, page_of: PageOf, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_of_games(game_run, page_of, capsys):
     code, report, err = told(capsys, game_run.path)
     assert (code, report["missing"], err) == (0, [], "")
     path = game_run.path / "report.html"
@@ -62,9 +55,7 @@ def test_a_run_of_games(
     assert page.report["code"] == (game_run.path / "code.txt").read_text().strip()
 
 
-def test_nothing_is_fetched_and_only_the_page_itself_runs(
-    game_run: RunDirectory, page_of: PageOf
-) -> None:
+def test_nothing_is_fetched_and_only_the_page_itself_runs(game_run, page_of):
     page = page_of(write_report(game_run.path).path)
     assert not {"src", "href", "srcset", "data", "xlink:href"} & page.attributes
     assert not [name for name in page.attributes if name.startswith("on")]
@@ -82,9 +73,7 @@ def test_nothing_is_fetched_and_only_the_page_itself_runs(
     )
 
 
-def test_a_run_of_an_environment(
-    environment_run: RunDirectory, page_of: PageOf, tmp_path: Path
-) -> None:
+def test_a_run_of_an_environment(environment_run, page_of, tmp_path):
     made = write_report(environment_run.path, tmp_path / "page.html")
     assert made.path == tmp_path / "page.html"
     assert made.missing == ()
@@ -92,12 +81,12 @@ def test_a_run_of_an_environment(
     page = page_of(made.path)
     assert page.run["in_environments"]
     assert page.run["curves"]["charts/episodic_return"]["value"][-1] == 60.0
-    assert "Environments keep no episodes" in page.report["notes"][0]
+    assert "Episodes of environments are not kept" in page.report["notes"][0]
     assert page.games == []
     assert not (environment_run.path / "report.html").exists()
 
 
-def test_a_run_that_has_only_begun(tmp_path: Path, page_of: PageOf) -> None:
+def test_a_run_that_has_only_begun(tmp_path, page_of):
     run = make_run(tmp_path / "run", ("selfplay", "learn"))
     run.write_run({**run.read_run(), "config": {"task": "tictactoe"}})
     made = write_report(run.path)
@@ -107,14 +96,12 @@ def test_a_run_that_has_only_begun(tmp_path: Path, page_of: PageOf) -> None:
     assert page.answers["/api/runs/run/games"] == []
     assert page.report["notes"] == [
         "No model is rated yet.",
-        "No code has trained it yet.",
+        "It has not been trained yet.",
     ]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="names of files there are fewer")
-def test_whatever_files_say_stays_text(
-    game_run: RunDirectory, tmp_path: Path, page_of: PageOf
-) -> None:
+def test_whatever_files_say_stays_text(game_run, tmp_path, page_of):
     harm = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&\ud800"
     name = 'run"><script>alert(1)<|script>'
     plain = page_of(write_report(game_run.path).path)
@@ -140,9 +127,7 @@ def test_whatever_files_say_stays_text(
     assert page.run["run"]["status"]["gate"]["summary"] == harm
 
 
-def test_what_is_damaged_is_told_and_the_rest_is_there(
-    game_run: RunDirectory, page_of: PageOf, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_damaged_is_told_and_the_rest_is_there(game_run, page_of, capsys):
     (game_run.eval / "000001-1.json").write_text("{")
     (game_run.games / "final-1.jsonl").write_text('{"moves": 3}\n')
     with open(game_run.events / "train-1.jsonl", "ab") as file:
@@ -162,7 +147,7 @@ def test_what_is_damaged_is_told_and_the_rest_is_there(
     assert len(page.run["curves"]["losses/loss"]["value"]) == 5
 
 
-def test_illegal_moves_are_damage(game_run: RunDirectory) -> None:
+def test_illegal_moves_are_damage(game_run):
     keep_games(game_run, "final-2", ((4, 4), 1.0))
     (line,) = write_report(game_run.path).missing
     assert line.startswith("Games: move (4, number 2) is not legal")
@@ -170,11 +155,8 @@ def test_illegal_moves_are_damage(game_run: RunDirectory) -> None:
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b'{"schema": 3, "config": []}', b""])
 def test_a_damaged_run_json_leaves_a_page_that_says_so(
-    game_run: RunDirectory,
-    page_of: PageOf,
-    capsys: pytest.CaptureFixture[str],
-    content: bytes,
-) -> None:
+    game_run, page_of, capsys, content
+):
     (game_run.path / "run.json").write_bytes(content)
     code, report, _ = told(capsys, game_run.path)
     assert code == 1
@@ -194,9 +176,7 @@ def test_a_damaged_run_json_leaves_a_page_that_says_so(
         {"task": "nope/9"},
     ],
 )
-def test_a_config_of_other_forms_is_no_traceback(
-    game_run: RunDirectory, page_of: PageOf, config: dict[str, Any]
-) -> None:
+def test_a_config_of_other_forms_is_no_traceback(game_run, page_of, config):
     game_run.write_run({"config": config, "roles": 3})
     made = write_report(game_run.path)
     assert made.missing
@@ -204,9 +184,7 @@ def test_a_config_of_other_forms_is_no_traceback(
     page_of(made.path)
 
 
-def test_what_is_no_run_is_one_line(
-    tmp_path: Path, game_run: RunDirectory, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_no_run_is_one_line(tmp_path, game_run, capsys):
     (tmp_path / "file").write_text("x")
     (tmp_path / "new" / "run.json").mkdir(parents=True)
     for words in (
@@ -235,9 +213,7 @@ def test_what_is_no_run_is_one_line(
     assert not (game_run.path / "report.html").exists()
 
 
-def test_a_full_disk_leaves_the_old_page(
-    game_run: RunDirectory, small_disk: Path
-) -> None:
+def test_a_full_disk_leaves_the_old_page(game_run, small_disk):
     run = small_disk / "run"
     shutil.copytree(game_run.path, run)
     path = write_report(run).path
@@ -250,7 +226,7 @@ def test_a_full_disk_leaves_the_old_page(
     assert set(os.listdir(run)) == before
 
 
-def test_a_long_run_is_a_short_page(game_run: RunDirectory, page_of: PageOf) -> None:
+def test_a_long_run_is_a_short_page(game_run, page_of):
     events = [
         learned(100.0 + i, 0, i, loss=1.0, table={"num_games": i})
         for i in range(1, 5_000)
@@ -266,7 +242,7 @@ def test_a_long_run_is_a_short_page(game_run: RunDirectory, page_of: PageOf) -> 
     assert page_of(made.path).games == []
 
 
-def test_games_of_go_are_read_from_sgf(tmp_path: Path, page_of: PageOf) -> None:
+def test_games_of_go_are_read_from_sgf(tmp_path, page_of):
     run = make_run(tmp_path / "run", ("selfplay", "learn"), task="go/5")
     run.write_run({**run.read_run(), "config": {"task": "go/5"}})
     games = [PlayedGame(0, False, (12, 6, 25, 25), 0, 1.0)]
@@ -282,9 +258,7 @@ def test_games_of_go_are_read_from_sgf(tmp_path: Path, page_of: PageOf) -> None:
     assert game["title"] == "old against new"
 
 
-def test_a_program_is_imported_only_where_it_is_typed(
-    tmp_path: Path, page_of: PageOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_is_imported_only_where_it_is_typed(tmp_path, page_of, monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLES))
     sys.modules.pop("own_game", None)
     run = make_run(tmp_path / "run", ("selfplay", "learn"))
@@ -293,7 +267,7 @@ def test_a_program_is_imported_only_where_it_is_typed(
     page = page_of(write_report(run.path).path)
     assert "own_game" not in sys.modules
     assert page.games == []
-    told = "The game is a program; give --task own_game:Hex to show games."
+    told = "The game is in Python; add --task own_game:Hex to show games."
     assert told in page.report["notes"]
     made = write_report(run.path, task="own_game:Hex")
     assert made.missing == ()
@@ -301,7 +275,7 @@ def test_a_program_is_imported_only_where_it_is_typed(
 
 
 @pytest.mark.slow
-def test_a_browser_opens_the_file_without_a_server(game_run: RunDirectory) -> None:
+def test_a_browser_opens_the_file_without_a_server(game_run):
     program = find_chromium()
     if program is None:
         pytest.skip("no Chromium is installed; apt-get install chromium")

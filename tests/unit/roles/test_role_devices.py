@@ -14,18 +14,16 @@ from tengen.learners import LearnerConfig
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.recipes.run import train_task
-from tengen.roles import (
-    RoleContext,
-    RunConfig,
+from tengen.roles import RoleContext, RunConfig, make_role, write_config
+from tengen.roles.config import read_config
+from tengen.roles.config.run_file import record_inference
+from tengen.roles.devices import (
     check_devices,
-    make_role,
+    learner_device,
     move_run,
     possible_inference,
     with_devices,
-    write_config,
 )
-from tengen.roles.config import read_config, record_inference
-from tengen.roles.devices import learner_device
 from tengen.run import RunDirectory
 from tests.refusals import refused
 
@@ -91,9 +89,9 @@ def test_roles_of_one_machine_are_given_the_gpus_that_it_has(
         assert main(words) == 2
         line = (
             "tengen: launch.roles.learn.num_gpus and launch.roles.selfplay.num_gpus "
-            "(3) must be at most 2, the GPUs that torch sees on this machine; set "
-            "launch.roles.learn.num_gpus=0, or use --launch ray where a cluster has "
-            "them\n"
+            "(3) must be at most 2, the GPUs that torch finds here; set "
+            "launch.roles.learn.num_gpus=0, or use --launch ray on a cluster with "
+            "GPUs\n"
         )
         assert capsys.readouterr().err == line
     assert not (tmp_path / "run").exists()
@@ -161,7 +159,7 @@ def test_a_gpu_of_a_cluster_is_not_looked_for_on_the_commands_host(
     assert main([*command, "--launch", "ray", "--devices", "gpu"]) == 2
     assert capsys.readouterr().err.startswith("tengen: devices (gpu) must be ")
     assert main(command) == 2
-    assert "(cuda:4) is not here" in capsys.readouterr().err
+    assert "(cuda:4) does not exist" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["selfplay", "learn"])
@@ -180,7 +178,7 @@ def test_a_role_refuses_an_absent_gpu(
     write_config(run, config_with())
     command = ["selfplay", str(run.path), "--once", "--devices", "cuda:9"]
     assert main(command) == 2
-    assert "devices (cuda:9) is not here" in capsys.readouterr().err
+    assert "devices (cuda:9) does not exist" in capsys.readouterr().err
 
 
 def chosen_run(path: Path, asked: InferenceConfig) -> RunDirectory:

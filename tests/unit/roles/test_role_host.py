@@ -13,7 +13,8 @@ from tengen.errors import RunError
 from tengen.experience import ReplayConfig, StepTable
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import RoleContext, RoleHost, host, read_config, write_config
+from tengen.roles import RoleContext, host, read_config, write_config
+from tengen.roles.host import RoleHost
 from tengen.run import RunDirectory
 from tests.refusals import refused
 

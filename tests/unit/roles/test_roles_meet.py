@@ -12,13 +12,8 @@ import pytest
 from tengen.models import accept, publish
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import (
-    RUN_LOCK,
-    RoleContext,
-    make_role,
-    read_config,
-    write_config,
-)
+from tengen.roles import RoleContext, make_role, read_config, write_config
+from tengen.roles.config.run_file import RUN_LOCK
 from tengen.roles.learning import export
 from tengen.roles.role import Role
 from tengen.run import NumberedFolder, RunDirectory, WriterLock, publish_directory

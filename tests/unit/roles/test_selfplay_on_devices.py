@@ -107,8 +107,7 @@ def test_what_did_not_fit_is_told_once(
     finally:
         role.close()
     assert [report.get("warning") for report in reports if report is not None] == [
-        "inference.device_rows (32) do not fit the memory; batches have 16 rows "
-        "at most",
+        "inference.device_rows (32) exceeds the memory; batches have at most 16 rows",
         None,
     ]
     assert all("cache_hit_share" not in report for report in reports if report)

@@ -73,9 +73,9 @@ def test_no_role_imports_what_the_run_names(
 ) -> None:
     path = [*sys.path]
     for words, line in (
-        ([], "is a program, which runs only where it is typed; add --task evil:TicTac"),
-        (["--task", "other:Game"], "task (other:Game) must be evil:TicTacToe, that of"),
-        (["--task", "tictactoe"], "task (tictactoe) must be evil:TicTacToe, that of"),
+        ([], "is a program, which runs only if you name it; add --task evil:TicTac"),
+        (["--task", "other:Game"], "task (other:Game) must be evil:TicTacToe, as in"),
+        (["--task", "tictactoe"], "task (tictactoe) must be evil:TicTacToe, as in"),
     ):
         assert cli.main([role, str(run.path), "--once", *words]) == 2
         err = capsys.readouterr().err

@@ -63,13 +63,13 @@ def test_a_learner_with_too_few_rows_publishes_nothing(
     learn(run)  # the first checkpoint needs no rows
     assert run.checkpoints.numbers() == [0]
     rows = num_rows(run)
-    line = f"rows ({rows}) must be at least store.min_rows (1000); play more"
+    line = f"rows ({rows}) must be at least store.min_rows (1000); play more games"
     assert once("learn", run, capsys) == line
 
     change(run, "store.min_rows=1", "store.limiter.samples_per_row=0.5")
     assert once("learn", run, capsys) == (
         f"samples ({rows // 2}) that store.limiter allows must be at least "
-        f"learner.batch_size (64); play more, or raise store.limiter.samples_per_row"
+        "learner.batch_size (64); play more, or raise store.limiter.samples_per_row"
     )
     assert run.checkpoints.numbers() == [0]
 
@@ -115,8 +115,8 @@ def test_learner_and_shuffle_say_which_of_them_waits(
     write_generation(run.experience, 2, 200)
     assert main(["shuffle", str(run.path), "--once", "--threads", "1"]) == 0
     assert once("shuffle", run, capsys) == (
-        "shuffled turn (000000) must be begun by the learner before the next one "
-        "is drawn; run tengen learn"
+        "shuffled turn (000000) must be started by the learner before the next one is "
+        "sampled; run tengen learn"
     )
     learn(run)
     assert "that store.limiter allows" in once("shuffle", run, capsys)
@@ -137,7 +137,7 @@ def test_the_other_roles_say_whom_they_wait_for(
     learn(run)
     assert main(["export", str(run.path), "--once"]) == 0
     assert once("export", run, capsys) == (
-        "checkpoint (000000) is exported already; run tengen learn first"
+        "checkpoint (000000) is already exported; run tengen learn first"
     )
     assert main(["gate", str(run.path), "--once"]) == 0
     assert "no candidate" in once("gate", run, capsys)

@@ -1,7 +1,5 @@
 """The layout of a run directory, and the counts of its actors."""
 
-from __future__ import annotations
-
 import dataclasses
 import fcntl
 import os
@@ -126,10 +124,8 @@ def test_lock_dies_with_its_process(run):
     child = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(run.path)], stdout=subprocess.PIPE, text=True
     )
-    assert child.stdout is not None
     assert child.stdout.readline() == "held\n"
     holder = run.lock_holder("train")
-    assert holder is not None
     assert holder.startswith(f"{child.pid} on ")
     with refused(UsageError, f"process {child.pid}"):
         run.lock("train")

@@ -1,7 +1,5 @@
 """Locks on filesystems that have none, or whose locks end at the host."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import fcntl
@@ -10,9 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,10 +16,8 @@ from tengen.run.lock import WriterLock, lock_holder
 from tests.refusals import refused
 
 
-def test_a_filesystem_without_locks_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def flock(*_: Any) -> None:
+def test_a_filesystem_without_locks_is_told(tmp_path, monkeypatch):
+    def flock(*_):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", flock)
@@ -32,7 +25,7 @@ def test_a_filesystem_without_locks_is_told(
         WriterLock(tmp_path / "a", tmp_path)
 
 
-def test_who_lost_the_lock_to_another_host_is_told(tmp_path: Path) -> None:
+def test_who_lost_the_lock_to_another_host_is_told(tmp_path):
     """As where two hosts mount a folder and each keeps its locks to itself."""
     first = WriterLock(tmp_path / "a", tmp_path)
     first.check_held()
@@ -43,10 +36,8 @@ def test_who_lost_the_lock_to_another_host_is_told(tmp_path: Path) -> None:
         first.check_held()
 
 
-def test_a_full_disk_leaves_the_lock_to_the_next_try(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def pwrite(*_: Any) -> int:
+def test_a_full_disk_leaves_the_lock_to_the_next_try(tmp_path, monkeypatch):
+    def pwrite(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
@@ -60,20 +51,18 @@ def test_a_full_disk_leaves_the_lock_to_the_next_try(
             WriterLock(tmp_path / "a", tmp_path)
 
 
-def _fork_of_python() -> int:
+def _fork_of_python():
     return os.fork()
 
 
-def _fork_of_c() -> int:
+def _fork_of_c():
     """As a simulator forks: no hook of Python's runs."""
-    pid: int = ctypes.CDLL(None).fork()
+    pid = ctypes.CDLL(None).fork()
     return pid
 
 
 @pytest.mark.parametrize("fork", [_fork_of_python, _fork_of_c])
-def test_a_lock_does_not_live_on_in_what_its_holder_forked(
-    tmp_path: Path, fork: Callable[[], int]
-) -> None:
+def test_a_lock_does_not_live_on_in_what_its_holder_forked(tmp_path, fork):
     read_end, write_end = os.pipe()
     holder = os.fork()
     if holder == 0:
@@ -100,7 +89,7 @@ def test_a_lock_does_not_live_on_in_what_its_holder_forked(
         os.kill(child, signal.SIGKILL)
 
 
-def test_a_folder_need_not_be_named_in_utf_8(tmp_path: Path) -> None:
+def test_a_folder_need_not_be_named_in_utf_8(tmp_path):
     path = tmp_path / os.fsdecode(b"p\xff") / "a"
     with WriterLock(path, tmp_path):
         assert lock_holder(path) is not None
@@ -128,14 +117,12 @@ assert os.read(opened[0], 0) == b""
 """
 
 
-def test_neither_threads_nor_forks_wait_for_a_slow_disk(tmp_path: Path) -> None:
+def test_neither_threads_nor_forks_wait_for_a_slow_disk(tmp_path):
     words = [sys.executable, "-c", OPENS, str(tmp_path / "pipe")]
     assert subprocess.run(words, timeout=900).returncode == 0
 
 
-def test_what_a_forked_process_does_with_a_lock_is_nothing_to_its_holder(
-    tmp_path: Path,
-) -> None:
+def test_what_a_forked_process_does_with_a_lock_is_nothing_to_its_holder(tmp_path):
     with WriterLock(tmp_path / "a", tmp_path) as lock:
         child = os.fork()
         if child == 0:
@@ -146,9 +133,7 @@ def test_what_a_forked_process_does_with_a_lock_is_nothing_to_its_holder(
     assert lock_holder(tmp_path / "a") is None
 
 
-def test_a_lock_that_is_held_is_refused_also_while_somebody_looks(
-    tmp_path: Path,
-) -> None:
+def test_a_lock_that_is_held_is_refused_also_while_somebody_looks(tmp_path):
     path = tmp_path / "lock"
     with WriterLock(path, tmp_path):
         assert lock_holder(path) is not None

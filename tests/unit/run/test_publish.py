@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import errno
 import hashlib
 import json
@@ -26,11 +24,11 @@ from tests.refusals import refused
 STEPS = ("created", "half_written", "written", "synced", "renamed", "done")
 
 
-def names(folder: Path) -> list[str]:
+def names(folder):
     return sorted(os.listdir(folder))
 
 
-def run_killed_at(point: str, code: str) -> None:
+def run_killed_at(point, code):
     """Runs `code` in a child that SIGKILLs itself on arriving at `point`."""
     child = subprocess.run(
         [sys.executable, "-c", code],
@@ -51,7 +49,7 @@ def test_publish_file_replaces(tmp_path):
 
 
 def test_publish_directory_is_immutable(tmp_path):
-    def write(folder: Path) -> None:
+    def write(folder):
         (folder / "in").mkdir()
         (folder / "in" / "a").write_bytes(b"1")
 
@@ -63,7 +61,7 @@ def test_publish_directory_is_immutable(tmp_path):
 
 
 def test_nothing_is_left_when_the_writer_raises(tmp_path):
-    def write(folder: Path) -> None:
+    def write(folder):
         (folder / "a").write_bytes(b"1")
         raise ValueError("mine")
 
@@ -143,7 +141,7 @@ def test_a_fault_strikes_the_path_that_it_names(tmp_path):
 
 
 def test_leftovers_of_the_living_and_of_other_hosts_stay(tmp_path):
-    def write(mine: Path) -> None:
+    def write(mine):
         host = mine.name.removeprefix(".tmp-").partition(f"-{os.getpid()}-")[0]
         other_host = tmp_path / ".tmp-elsewhere.example-1-abcd1234-ffff-a"
         living = tmp_path / f".tmp-{host}-{os.getppid()}-abcd1234-ffff-a"
@@ -162,7 +160,7 @@ def test_full_disk_is_one_clear_line(tmp_path, monkeypatch):
     path = tmp_path / "a"
     publish_file(path, b"old")
 
-    def full(descriptor: int) -> None:
+    def full(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
@@ -210,7 +208,7 @@ def test_unwritable_directory(tmp_path):
         publish_file(tmp_path / "a", b"")
 
 
-def of(data: bytes) -> str:
+def of(data):
     return hashlib.sha256(data).hexdigest()
 
 

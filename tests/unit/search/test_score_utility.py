@@ -137,13 +137,14 @@ def session_result(settings, num_simulations=80, *, keep_scores=False):
     request.num_simulations = num_simulations
     request.keep_scores = keep_scores
     session.begin([], request)
-    while session.next():
-        own, other = session.planes[:, 1, 2, 2], session.planes[:, 2, 2, 2]
-        session.policy[:] = 0.0
-        session.value[:] = 0.0
-        session.score[:, 0] = 4.0 * (own - other)
-        session.score[:, 1] = 1.0
-        session.done()
+    port = session.port(0)
+    while port.next():
+        own, other = port.planes[:, 1, 2, 2], port.planes[:, 2, 2, 2]
+        port.policy[:] = 0.0
+        port.value[:] = 0.0
+        port.score[:, 0] = 4.0 * (own - other)
+        port.score[:, 1] = 1.0
+        port.done()
     return session.result
 
 

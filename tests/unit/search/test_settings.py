@@ -65,17 +65,6 @@ def test_every_field_is_documented():
         assert docs[name].lower().startswith(", ".join(readers(name))), name
 
 
-def test_round_trip():
-    config = SearchConfig(policy="gumbel", gumbel_considered=4)
-    assert from_dict(SearchConfig, to_dict(config)) == config
-
-
-@pytest.mark.parametrize(("name", "value"), [("lcb_stdevs", 1e7), ("cpuct", 1e300)])
-def test_the_core_takes_no_larger_numbers(name, value):
-    with refused(UsageError, f"{name} ({value})"):
-        SearchConfig(**{name: value})
-
-
 @pytest.mark.parametrize("policy", ["puct", "gumbel", "minigo"])
 def test_what_the_policy_does_not_read_is_refused(policy):
     """Defaults are accepted, because run.json contains every field."""
@@ -88,9 +77,7 @@ def test_what_the_policy_does_not_read_is_refused(policy):
         value = another(field)
         with pytest.raises(UsageError) as error:
             SearchConfig(policy=policy, **{field.name: value})
-        line = (
-            f"{field.name} ({value}) must stay {field.default} where policy is {policy}"
-        )
+        line = f"{field.name} ({value}) must be {field.default} with policy {policy}"
         assert str(error.value).startswith(line)
 
 

@@ -1,34 +1,27 @@
 """Runs for a server to show: games of four kinds, and an environment."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from tengen.run import RunDirectory
-from tests.unit.serve.chromium import Chromium, Page, find_chromium
+from tests.unit.serve.chromium import Chromium, find_chromium
 from tests.unit.serve.made_runs import (
     add_experience,
     add_matches,
     make_environment_run,
     write_events,
 )
-from tests.unit.serve.served import Site, serving
+from tests.unit.serve.served import serving
 
 TASKS = ("tictactoe", "connect4", "gomoku/7", "go/5")
 
 
 @pytest.fixture(scope="package")
-def shelf(
-    tmp_path_factory: pytest.TempPathFactory, publish_run: Callable[..., RunDirectory]
-) -> SimpleNamespace:
+def shelf(tmp_path_factory, publish_run):
     """Returns ``folder`` and ``runs``, which tests must not change."""
     folder = tmp_path_factory.mktemp("runs")
-    runs: dict[str, Any] = {}
+    runs = {}
     for task in TASKS:
         run = publish_run(folder / task, task, numbers=(0, 3), exports=False)
         run.write_run({"config": {"task": task, "seed": 1}})
@@ -43,7 +36,7 @@ def shelf(
 
 
 @pytest.fixture(scope="package")
-def site(shelf: SimpleNamespace) -> Iterator[Site]:
+def site(shelf):
     """Returns a local server of all these runs, without a token."""
     pytest.importorskip("starlette", reason="the extra serve is not installed")
     pytest.importorskip("uvicorn", reason="the extra serve is not installed")
@@ -52,7 +45,7 @@ def site(shelf: SimpleNamespace) -> Iterator[Site]:
 
 
 @pytest.fixture(scope="package")
-def browser() -> Iterator[Chromium]:
+def browser():
     """Returns the browser shared by all tests."""
     pytest.importorskip("starlette", reason="the extra serve is not installed")
     pytest.importorskip("uvicorn", reason="the extra serve is not installed")
@@ -65,7 +58,7 @@ def browser() -> Iterator[Chromium]:
 
 
 @pytest.fixture
-def page(browser: Chromium) -> Iterator[Page]:
+def page(browser):
     """Returns a page; at teardown asserts no errors and no requests to other hosts."""
     page = browser.page()
     yield page

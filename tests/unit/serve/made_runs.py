@@ -1,10 +1,6 @@
 """Small synthetic runs, made without training."""
 
-from __future__ import annotations
-
 import random
-from pathlib import Path
-from typing import Any
 
 from tengen import _core, games
 from tengen.evaluation import PlayedGame
@@ -15,9 +11,7 @@ from tengen.observe import EventWriter
 from tengen.run import RunDirectory
 
 
-def learned(
-    step: int, loss: float, *, num_games: int = 8, **fields: Any
-) -> dict[str, Any]:
+def learned(step, loss, *, num_games=8, **fields):
     """Returns the event fields of a learning turn in a run of games."""
     return {
         "role": "learn",
@@ -34,7 +28,7 @@ def learned(
     }
 
 
-def write_events(run: RunDirectory, steps: range, role: str = "train") -> EventWriter:
+def write_events(run, steps, role="train"):
     """Writes turn events; returns the writer, so that the caller can continue."""
     writer = EventWriter(run, role, run.new_incarnation(role))
     for step in steps:
@@ -54,7 +48,7 @@ def write_events(run: RunDirectory, steps: range, role: str = "train") -> EventW
     return writer
 
 
-def random_moves(task: str, seed: int, most: int = 400) -> tuple[list[int], Any]:
+def random_moves(task, seed, most=400):
     """Returns a game of random moves and its final position."""
     rng = random.Random(seed)
     state = games.make(task).new_state()
@@ -65,7 +59,7 @@ def random_moves(task: str, seed: int, most: int = 400) -> tuple[list[int], Any]
     return moves, state
 
 
-def recorded(task: str, index: int, num_opening: int = 1) -> Any:
+def recorded(task, index, num_opening=1):
     """Returns a game as self-play records it; half of its plies have policy weight."""
     moves, state = random_moves(task, index)
     game = _core.GameRecord()
@@ -87,7 +81,7 @@ def recorded(task: str, index: int, num_opening: int = 1) -> Any:
     return game
 
 
-def add_experience(run: RunDirectory, task: str, num_games: int = 3) -> None:
+def add_experience(run, task, num_games=3):
     """Adds a sealed segment of one generation, and a journal of the next."""
     writer = run.experience / "selfplay-0"
     for generation in (1, 2):
@@ -104,7 +98,7 @@ def add_experience(run: RunDirectory, task: str, num_games: int = 3) -> None:
             seal(writer, generation)
 
 
-def add_matches(run: RunDirectory, task: str) -> None:
+def add_matches(run, task):
     """Adds the games of a final match and of a gate."""
     played = []
     for index in range(2):
@@ -119,7 +113,7 @@ def add_matches(run: RunDirectory, task: str) -> None:
     write_games(folder, task, "candidate", "before", played)
 
 
-def make_environment_run(path: Path, seed: int) -> RunDirectory:
+def make_environment_run(path, seed):
     """Creates a run of an environment with some turn events and a film."""
     run = RunDirectory.create_or_resume(path)
     config = {"task": "CartPole-v1", "seed": seed}
@@ -131,7 +125,7 @@ def make_environment_run(path: Path, seed: int) -> RunDirectory:
     return run
 
 
-def write_environment_events(run: RunDirectory, seed: int) -> None:
+def write_environment_events(run, seed):
     """Writes turn events of actors and of a learner."""
     writer = EventWriter(run, "train", run.new_incarnation("train"))
     for step in range(1, 5):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +23,11 @@ class Reply:
     body: bytes
 
     @property
-    def json(self) -> Any:
+    def json(self):
         return json.loads(self.body)
 
     @property
-    def lines(self) -> list[dict[str, Any]]:
+    def lines(self):
         return [json.loads(line) for line in self.body.splitlines()]
 
 
@@ -40,18 +39,10 @@ class Site:
     application: Any
 
     @property
-    def url(self) -> str:
+    def url(self):
         return f"http://127.0.0.1:{self.port}"
 
-    def ask(
-        self,
-        path: str,
-        body: Any = None,
-        *,
-        method: str | None = None,
-        data: bytes | None = None,
-        **headers: str,
-    ) -> Reply:
+    def ask(self, path, body=None, *, method=None, data=None, **headers):
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         if body is not None:
             data = json.dumps(body).encode()
@@ -69,15 +60,15 @@ class Site:
 
 @contextmanager
 def serving(
-    paths: Sequence[Path],
-    limits: Limits = QUICK,
+    paths,
+    limits=QUICK,
     *,
-    token: str = "",
-    folder: Path = Path("runs"),
-    names: Sequence[str] = ("localhost", "127.0.0.1"),
-    any_address: bool = False,
-    connection: Any = None,
-) -> Iterator[Site]:
+    token="",
+    folder=Path("runs"),
+    names=("localhost", "127.0.0.1"),
+    any_address=False,
+    connection=None,
+):
     """Serves runs for the duration of a ``with`` block."""
     from tengen.serve.app import Application
     from tengen.serve.running import Server, bind

@@ -1,7 +1,5 @@
 """The pages in a real browser: interaction, display and requests."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.serve.made_runs import learned, write_events

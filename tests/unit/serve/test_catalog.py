@@ -3,6 +3,7 @@ import pytest
 from tengen.errors import UsageError
 from tengen.run import RunDirectory
 from tengen.serve.catalog import Catalog
+from tests.refusals import refused
 
 
 def make(path):
@@ -39,12 +40,10 @@ def test_a_link_leads_nowhere(tmp_path):
 @pytest.mark.parametrize("name", ["", "..", "../outside", "go/9", "go~9~", "\0"])
 def test_other_ids_are_refused(tmp_path, name):
     make(tmp_path / "runs" / "go" / "9")
-    with pytest.raises(UsageError) as error:
+    with refused(UsageError, f"run ({name!r})"):
         Catalog([], tmp_path / "runs").find(name)
-    assert str(error.value).startswith(f"run ({name!r})")
 
 
 def test_what_is_no_run_is_refused(tmp_path):
-    with pytest.raises(UsageError) as error:
+    with refused(UsageError, f"run ({tmp_path})"):
         Catalog([tmp_path], tmp_path)
-    assert str(error.value).startswith(f"run ({tmp_path})")

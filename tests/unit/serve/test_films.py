@@ -1,11 +1,11 @@
 """Films of episodes from ``tengen eval --video``, in a real browser."""
 
-from __future__ import annotations
+import sys
 
 import pytest
 
 from tengen import cli
-from tengen.evaluation.episodes.film_formats import Gif, Mp4, find_ffmpeg
+from tengen.evaluation.episodes.film_formats import find_ffmpeg
 from tests.unit.serve.made_runs import write_environment_events
 from tests.unit.serve.served import serving
 
@@ -18,16 +18,17 @@ def film(publish_agent, tmp_path, monkeypatch):
     pytest.importorskip("ale_py")
     pytest.importorskip("PIL")
 
-    def make(choose_format):
-        monkeypatch.setattr(
-            "tengen.evaluation.episodes.film.choose_format", choose_format
-        )
+    def make(has_ffmpeg):
         task = "atari/Breakout/classic"
         run = publish_agent(tmp_path / "run", task)
         run.write_run({"config": {"task": task}, "roles": ["actor", "learn"]})
         words = ["--episodes", "1", "--max-steps", "60"]
         words += ["--video", str(run.path / "films")]
-        assert cli.main(["eval", str(run.path), *words]) == 0
+        with monkeypatch.context() as patch:
+            if not has_ffmpeg:
+                patch.setitem(sys.modules, "imageio_ffmpeg", None)
+                patch.setenv("PATH", "")
+            assert cli.main(["eval", str(run.path), *words]) == 0
         write_environment_events(run, seed=1)
         return run
 
@@ -35,7 +36,7 @@ def film(publish_agent, tmp_path, monkeypatch):
 
 
 def test_a_gif_is_watched_and_closed(page, film):
-    with serving([film(Gif).path]) as live:
+    with serving([film(has_ffmpeg=False).path]) as live:
         page.open(f"{live.url}/environments")
         # A film is only loaded when a user opens it.
         page.click(".films summary")
@@ -49,10 +50,9 @@ def test_a_gif_is_watched_and_closed(page, film):
 
 
 def test_an_mp4_plays_and_is_wound_on(page, film):
-    program = find_ffmpeg()
-    if program is None:
+    if find_ffmpeg() is None:
         pytest.skip("no ffmpeg is found; pip install 'tengen-rl[video]'")
-    with serving([film(lambda: Mp4(program)).path]) as live:
+    with serving([film(has_ffmpeg=True).path]) as live:
         page.open(f"{live.url}/environments")
         seen = "document.querySelector('.films video')"
         page.wait(f"{seen} !== null")

@@ -28,8 +28,8 @@ def test_what_cannot_be_served_is_one_line(capsys, tmp_path, site):
     assert "is not a run directory" in refused(capsys, str(tmp_path))
     assert "port (70000) must" in refused(capsys, "--port", "70000")
     assert "simulations (0) must" in refused(capsys, "--simulations", "0")
-    assert "cannot be listened on" in refused(capsys, "--port", str(site.port))
-    assert "cannot be listened on" in refused(capsys, "--host", "no.such.invalid")
+    assert "cannot be used" in refused(capsys, "--port", str(site.port))
+    assert "cannot be used" in refused(capsys, "--host", "no.such.invalid")
 
 
 def test_a_short_token_is_refused(capsys, monkeypatch):
@@ -55,7 +55,6 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path, publish_run, host)
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
     try:
         line = process.stdout.readline()
         found = re.fullmatch(

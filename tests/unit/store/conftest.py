@@ -4,18 +4,17 @@ import contextlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tengen.store import Store, StoreConfig, TableConfig
+from tengen.store import Store, StoreConfig
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
+def folder():
     """A folder whose name leaves room for a socket's; pytest's own are too long."""
     made = Path(tempfile.mkdtemp(prefix="tengen-"))
     yield made
@@ -23,11 +22,11 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(params=["here", "host", "net"])
-def open_store(request, folder: Path) -> Iterator:
+def open_store(request, folder):
     """Makes stores of the tables given, and returns a client of each."""
     with contextlib.ExitStack() as stack:
 
-        def make(*tables: TableConfig, memory_bytes: int = 1 << 20) -> Store:
+        def make(*tables, memory_bytes=1 << 20):
             if request.param == "here":
                 return stack.enter_context(
                     Store(StoreConfig.of(tables, memory_bytes=memory_bytes, seed=5))

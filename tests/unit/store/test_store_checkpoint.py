@@ -72,15 +72,15 @@ def test_what_differs_from_the_store_that_ended_is_told(tmp_path):
         pass
     with durable(tmp_path, disk_bytes=1 << 21, durability_ms=50.0) as store:
         assert store.differences == [
-            "disk_bytes was 4194304 when the store ended, and is 2097152 now",
-            "durability was sync when the store ended, and is checkpoint now",
-            "durability_ms was 100.0 when the store ended, and is 50.0 now",
+            "disk_bytes was 4194304 in the previous store, and is now 2097152",
+            "durability was sync in the previous store, and is now checkpoint",
+            "durability_ms was 100.0 in the previous store, and is now 50.0",
         ]
     with durable(
         tmp_path, disk_bytes=1 << 21, memory_bytes=1 << 18, durability_ms=50.0
     ) as store:
         assert store.differences == [
-            "memory_bytes was 131072 when the store ended, and is 262144 now",
+            "memory_bytes was 131072 in the previous store, and is now 262144",
         ]
 
 
@@ -112,7 +112,7 @@ def test_a_closed_store_is_gone_on_with(tmp_path):
     table = dataclasses.replace(QUEUE, max_items=16)
     with durable(tmp_path, table) as store:
         assert store.differences == [
-            "queue.max_items was 1000000 when the store ended, and is 16 now"
+            "queue.max_items was 1000000 in the previous store, and is now 16"
         ]
         assert drain(store) == list(range(5, 21))
 
@@ -333,7 +333,7 @@ def test_a_store_that_cannot_keep_its_end_says_so(tmp_path):
         timeout=900,
         check=True,
     )
-    assert "has kept nothing since its last checkpoint: what the store" in done.stdout
+    assert "has saved nothing since its last checkpoint: what the store" in done.stdout
     with durable(tmp_path) as store:
         assert drain(store) == list(range(100))
 

@@ -16,7 +16,7 @@ LENGTHS = (3, 4, 17, 5, 40, 3, 9)
 NUM_STEPS = 3
 
 
-def config(**fields) -> TableConfig:
+def config(**fields):
     return TableConfig(
         name="episodes",
         columns={
@@ -27,7 +27,7 @@ def config(**fields) -> TableConfig:
     )
 
 
-def write(store: Store, lengths=LENGTHS, writer: str = "a") -> None:
+def write(store, lengths=LENGTHS, writer="a"):
     with store.writer(writer, "episodes") as sender:
         for episode, length in enumerate(lengths):
             for step in range(length):
@@ -35,11 +35,11 @@ def write(store: Store, lengths=LENGTHS, writer: str = "a") -> None:
             sender.insert("episodes", length)
 
 
-def write_there(directory: str) -> None:
+def write_there(directory):
     write(Store.connect(directory))
 
 
-def slices_of(batch) -> list[tuple[int, int]]:
+def slices_of(batch):
     """Episode and first step of each sample, which must be one slice of its episode."""
     slices = []
     for episodes, steps in zip(
@@ -53,10 +53,10 @@ def slices_of(batch) -> list[tuple[int, int]]:
     return slices
 
 
-def check_draws(store: Store) -> None:
+def check_draws(store):
     table = store.table("episodes")
     assert table.describe()["num_steps"] == sum(LENGTHS)
-    drawn: dict[tuple[int, int], int] = {}
+    drawn = {}
     for _ in range(60):
         batch = table.sample(100)
         for one, probability in zip(slices_of(batch), batch.probabilities, strict=True):

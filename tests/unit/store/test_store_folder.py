@@ -1,15 +1,15 @@
 """Whose a store's folder must be, where anybody may make one of its name."""
 
+import os
 import stat
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from tengen import cli
 from tengen.errors import RunError, UsageError
-from tengen.roles import store as store_command
+from tengen.run import RunDirectory, service_folder
 from tengen.store import Column, Store, StoreConfig, TableConfig
 from tengen.transport import folder as own_folder
 from tests.refusals import refused
@@ -39,7 +39,7 @@ def test_a_folder_is_made_for_its_user_alone(folder: Path) -> None:
         *((mode, f"mode {mode:03o}") for mode in (0o777, 0o1777, 0o770, 0o702)),
         ("link", "a link"),
         ("link to nothing", "a link"),
-        ("file", "no folder"),
+        ("file", "not a folder"),
         ("foreign", "of user"),
     ],
 )
@@ -94,12 +94,13 @@ def test_clients_go_to_no_folder_of_others(folder: Path, monkeypatch) -> None:
 def test_a_name_that_is_taken_is_one_line(
     tmp_path: Path, capsys, monkeypatch, folder: Path, kind: str
 ) -> None:
-    monkeypatch.setattr(store_command, "_SHARED", folder, raising=False)
+    monkeypatch.setattr("tengen.run.endpoints._MEMORY", folder)
     config = tmp_path / "tables.json"
     config.write_text('{"tables": {"t": {"columns": {"x": {"dtype": "int8"}}}}}')
-    taken = store_command._folder_of(SimpleNamespace(path=tmp_path / "run"))
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    taken = service_folder(run, "store")
     assert taken.parent == folder
-    assert f"-{store_command.os.getuid()}-" in taken.name
+    assert f"-{os.getuid()}-" in taken.name
     if kind == "link":
         (folder / "target").mkdir(0o700)
         taken.symlink_to(folder / "target")
@@ -112,6 +113,6 @@ def test_a_name_that_is_taken_is_one_line(
     assert cli.main(["store", str(tmp_path / "run"), "--config", str(config)]) == 2
     line = capsys.readouterr().err
     assert line.count("\n") == 1, line
-    assert "nobody else can write; remove it" in line
+    assert "only this user can write; remove it" in line
     assert not (tmp_path / "run" / "run.json").exists()
     assert not (tmp_path / "run" / "store").is_symlink()

@@ -1,7 +1,5 @@
 """A process that has a store, or a client of one, forks."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -12,7 +10,7 @@ import numpy as np
 import pytest
 
 from tengen.errors import UsageError
-from tengen.store import Column, StepWriter, Store, StoreConfig, TableConfig
+from tengen.store import Column, Store, StoreConfig, TableConfig
 from tests.refusals import refused
 
 TABLE = TableConfig(
@@ -72,7 +70,7 @@ with Store(StoreConfig.of([table], memory_bytes=1 << 20, **options)) as store:
 
 
 @pytest.mark.parametrize("kind", ["here", "disk", "served"])
-def test_a_forked_process_that_ends_leaves_its_parents_store_alone(kind: str) -> None:
+def test_a_forked_process_that_ends_leaves_its_parents_store_alone(kind):
     # A socket's path is short.
     with tempfile.TemporaryDirectory(prefix="tengen-") as folder:
         words = [sys.executable, "-c", PARENT, kind, folder]
@@ -80,13 +78,13 @@ def test_a_forked_process_that_ends_leaves_its_parents_store_alone(kind: str) ->
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_a_forked_process_leaves_its_parents_sessions_alone(open_store) -> None:
+def test_a_forked_process_leaves_its_parents_sessions_alone(open_store):
     store = open_store(TABLE)
     t = store.table("t")
     t.insert("a", 0, {"value": np.arange(8)})
     store.flush()
     sampler = t.sampler(2)
-    writer: StepWriter | None = store.writer("w", "t")
+    writer = store.writer("w", "t")
     batch = sampler.sample(timeout_s=300.0)
     child = os.fork()
     if child == 0:
@@ -109,7 +107,7 @@ def test_a_forked_process_leaves_its_parents_sessions_alone(open_store) -> None:
     assert t.describe()["num_items"] == 9
 
 
-def test_a_forked_process_does_not_wait_for_its_parents_checkpoints(tmp_path) -> None:
+def test_a_forked_process_does_not_wait_for_its_parents_checkpoints(tmp_path):
     durable = {"durability": "sync", "durability_ms": 600_000.0}
     disk = {"disk_bytes": 1 << 20, "disk_directory": tmp_path / "disk"}
     with Store(

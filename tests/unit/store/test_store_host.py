@@ -9,7 +9,6 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -36,7 +35,7 @@ TABLE = TableConfig(name="t", columns={"value": Column(dtype="int64")})
 
 
 @pytest.fixture
-def directory() -> Iterator[Path]:
+def directory():
     # pytest's folders have names too long for a socket.
     folder = Path(tempfile.mkdtemp(prefix="tengen-"))
     with Store(
@@ -47,7 +46,7 @@ def directory() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def ask(directory: Path, line: bytes) -> dict:
+def ask(directory, line):
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.connect(str(directory / SOCKET_NAME))
         connection.sendall(line)
@@ -56,7 +55,7 @@ def ask(directory: Path, line: bytes) -> dict:
             return json.loads(answers.readline())
 
 
-def message(**fields: object) -> bytes:
+def message(**fields):
     return json.dumps({"version": WIRE_VERSION, **fields}).encode() + b"\n"
 
 
@@ -81,9 +80,7 @@ def message(**fields: object) -> bytes:
         (message(ask="command", name="drop", arguments={}), "command (drop)"),
     ],
 )
-def test_messages_that_are_wrong_are_refused_and_others_served(
-    directory: Path, line: bytes, error: str
-) -> None:
+def test_messages_that_are_wrong_are_refused_and_others_served(directory, line, error):
     with refused(UsageError, error):
         raise UsageError(ask(directory, line)["error"])
     with Store.connect(directory) as store:
@@ -91,7 +88,7 @@ def test_messages_that_are_wrong_are_refused_and_others_served(
         assert store.table("t").sample(1).columns["value"].tolist() == [5]
 
 
-def test_folders_of_others_are_left_alone(directory: Path) -> None:
+def test_folders_of_others_are_left_alone(directory):
     with refused(UsageError, "directory ("):
         Store(StoreConfig.of([TABLE], directory=directory))
     other = directory.parent / "other"
@@ -106,7 +103,7 @@ def test_folders_of_others_are_left_alone(directory: Path) -> None:
         Store(StoreConfig.of([TABLE], directory=directory.parent / "no" / "folder"))
 
 
-def leave(directory: Path, num_items: int) -> Path:
+def leave(directory, num_items):
     """Returns a folder as a store that is killed leaves it."""
     with Store.connect(directory) as client:
         for i in range(num_items):
@@ -121,8 +118,8 @@ def leave(directory: Path, num_items: int) -> Path:
 
 
 def test_a_store_that_cannot_listen_leaves_what_a_killed_one_held(
-    directory: Path, monkeypatch
-) -> None:
+    directory, monkeypatch
+):
     left = leave(directory, 5)
     key = Path(__file__).with_name("tls_key.pem")
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -139,7 +136,7 @@ def test_a_store_that_cannot_listen_leaves_what_a_killed_one_held(
                     )
                 )
 
-    def fail(*_: object) -> None:
+    def fail(*_):
         raise RunError("gateway (none) cannot be made")
 
     monkeypatch.setattr(store_module, "NetServer", fail)
@@ -153,7 +150,7 @@ def test_a_store_that_cannot_listen_leaves_what_a_killed_one_held(
         assert heir.table("t").describe()["num_items"] == 5
 
 
-def test_no_client_waits_for_another_server_while_one_answers(directory: Path) -> None:
+def test_no_client_waits_for_another_server_while_one_answers(directory):
     with Store(
         StoreConfig.of([TABLE], directory=directory.parent / "closing")
     ) as store:
@@ -166,18 +163,18 @@ def test_no_client_waits_for_another_server_while_one_answers(directory: Path) -
 
 
 def test_a_server_that_was_short_of_descriptors_lets_clients_in_again(
-    directory: Path, monkeypatch
-) -> None:
+    directory, monkeypatch
+):
     reasons = [errno.EMFILE, errno.ENFILE, errno.ECONNABORTED, errno.ENOBUFS]
     accept, start = OwnedSocket.accept, threading.Thread.start
     num_threads_refused = 2
 
-    def accept_later(listener: OwnedSocket) -> tuple[socket.socket, object]:
+    def accept_later(listener):
         if reasons:
             raise OSError(reasons.pop(), "no room")
         return accept(listener)
 
-    def start_later(thread: threading.Thread) -> None:
+    def start_later(thread):
         nonlocal num_threads_refused
         if thread.name == "store-hello" and num_threads_refused:
             num_threads_refused -= 1
@@ -196,7 +193,7 @@ def test_a_server_that_was_short_of_descriptors_lets_clients_in_again(
     assert (reasons, num_threads_refused) == ([], 0)
 
 
-def test_sessions_leave_descriptors_for_commands(directory: Path) -> None:
+def test_sessions_leave_descriptors_for_commands(directory):
     store = Store.connect(directory)
     table = store.table("t")
     with table.sampler(1):
@@ -216,7 +213,7 @@ def test_sessions_leave_descriptors_for_commands(directory: Path) -> None:
     store.writer("a", "t").close()
 
 
-def test_calls_end_where_the_server_stands_still(directory: Path) -> None:
+def test_calls_end_where_the_server_stands_still(directory):
     patient, store = Store.connect(directory), Store.connect(directory, patience_s=0.02)
     (directory / SOCKET_NAME).rename(directory / "another")
     value = {"value": np.int64(1)}
@@ -241,7 +238,7 @@ def test_calls_end_where_the_server_stands_still(directory: Path) -> None:
     patient.table("t").insert("a", 0, value, timeout_s=300.0)
 
 
-def test_an_insert_waits_no_longer_for_another_thread(directory: Path) -> None:
+def test_an_insert_waits_no_longer_for_another_thread(directory):
     store = Store.connect(directory)
     with (
         store._senders.lend(("a", "t")),
@@ -253,7 +250,7 @@ def test_an_insert_waits_no_longer_for_another_thread(directory: Path) -> None:
         ).result()
 
 
-def test_every_client_gone_leaves_no_file(directory: Path) -> None:
+def test_every_client_gone_leaves_no_file(directory):
     store = Store.connect(directory)
     sampler = store.table("t").sampler(2)
     assert list(directory.glob("session-*"))
@@ -266,7 +263,7 @@ def test_every_client_gone_leaves_no_file(directory: Path) -> None:
     assert not list(directory.glob("session-*"))
 
 
-def test_of_writers_that_wait_for_room_none_starves() -> None:
+def test_of_writers_that_wait_for_room_none_starves():
     """The learner takes items one by one, and each writer has others waiting."""
     directory = Path(tempfile.mkdtemp(prefix="tengen-")) / "store"
     queue = TableConfig(
@@ -281,7 +278,7 @@ def test_of_writers_that_wait_for_room_none_starves() -> None:
     num_writers, num_drawn = 4, 400
     is_over = threading.Event()
 
-    def write(number: int) -> None:
+    def write(number):
         with Store.connect(directory) as client:
             writer = client.writer(f"w{number}", "t")
             while not is_over.is_set():

@@ -1,7 +1,6 @@
 """What a client may take of a store; `tests/unit/transport` has the server's limits."""
 
 import functools
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,13 +21,13 @@ TABLE = TableConfig(
 
 
 @pytest.fixture
-def two_sessions(monkeypatch) -> None:
+def two_sessions(monkeypatch):
     """Makes servers that take two sessions."""
     limited = functools.partial(Service, limits=Limits(max_sessions=2))
     monkeypatch.setattr(server, "Service", limited)
 
 
-def test_sessions_are_bounded_and_commands_go_on(two_sessions, open_store) -> None:
+def test_sessions_are_bounded_and_commands_go_on(two_sessions, open_store):
     store = open_store(TABLE)
     with store.table("t").sampler(1), store.writer("a", "t"):
         sessions = store.describe()["sessions"]
@@ -45,14 +44,14 @@ def test_sessions_are_bounded_and_commands_go_on(two_sessions, open_store) -> No
 
 
 @pytest.mark.parametrize("wait_s", [1e12, float("inf"), float("nan"), -1e300, 0.3])
-def test_a_name_is_waited_for_no_longer_than_the_store_says(wait_s: float) -> None:
+def test_a_name_is_waited_for_no_longer_than_the_store_says(wait_s):
     assert 0.0 <= wait_for_name_s(wait_s) <= 5.0
 
 
-def test_a_checkpoint_is_waited_for_in_slices(tmp_path: Path) -> None:
+def test_a_checkpoint_is_waited_for_in_slices(tmp_path):
     disk = {"disk_bytes": 1 << 24, "disk_directory": tmp_path}
     backend = LocalBackend(StoreConfig.of([TABLE], durability="checkpoint", **disk))
-    waited: list[float] = []
+    waited = []
     backend.core = SimpleNamespace(
         wait_checkpoint=lambda _, wait_s: waited.append(wait_s)
     )
@@ -61,7 +60,7 @@ def test_a_checkpoint_is_waited_for_in_slices(tmp_path: Path) -> None:
     assert waited == [0.2, 1.0, 0.0]
 
 
-def test_a_batch_has_no_more_bytes_than_memory(open_store) -> None:
+def test_a_batch_has_no_more_bytes_than_memory(open_store):
     t = open_store(TABLE, memory_bytes=1 << 20).table("t")
     t.insert("a", 0, {"value": np.arange(8)})
     with refused(UsageError, "num_samples (65537)"):
@@ -72,7 +71,7 @@ def test_a_batch_has_no_more_bytes_than_memory(open_store) -> None:
     assert len(t.sample(8).keys) == 8
 
 
-def test_names_of_writers_are_short(open_store) -> None:
+def test_names_of_writers_are_short(open_store):
     store = open_store(TABLE)
     with refused(UsageError, "writer (257 bytes of name)"):
         store.writer("n" * 257, "t")

@@ -7,7 +7,6 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -39,18 +38,18 @@ FINGERPRINT = hashlib.sha256(
 TLS = {"certificate_file": CERTIFICATE, "key_file": KEY}
 
 
-def listening(token: str | None = None, **options: object) -> Store:
+def listening(token=None, **options):
     config = {"memory_bytes": 1 << 24, "listen": "127.0.0.1:0", **options}
     return Store(StoreConfig.of([TABLE], **config), token=token)
 
 
 @pytest.fixture
-def store() -> Iterator[Store]:
+def store():
     with listening(token=TOKEN) as made:
         yield made
 
 
-def speak(store: Store, data: bytes) -> dict:
+def speak(store, data):
     """Sends bytes, and returns the one line that comes back."""
     address = NetAddress.parse(store.address)
     with socket.create_connection((address.host, address.port), 20.0) as connection:
@@ -60,7 +59,7 @@ def speak(store: Store, data: bytes) -> dict:
             return json.loads(answers.readline())
 
 
-def check_served(address: str, **options: object) -> None:
+def check_served(address, **options):
     """A client writes and draws a step."""
     with Store.connect(address, **options) as client:
         pixels = np.arange(70_000, dtype=np.uint8)
@@ -74,7 +73,7 @@ def check_served(address: str, **options: object) -> None:
         batch.ack()
 
 
-def hello(**fields: object) -> bytes:
+def hello(**fields):
     words = {"version": WIRE_VERSION, "token": TOKEN, **fields}
     return json.dumps(words).encode() + b"\n"
 
@@ -93,9 +92,7 @@ def hello(**fields: object) -> bytes:
         (hello() + b"nonsense\n", "message ("),
     ],
 )
-def test_who_speaks_wrongly_is_told_and_others_are_served(
-    store: Store, data: bytes, error: str
-) -> None:
+def test_who_speaks_wrongly_is_told_and_others_are_served(store, data, error):
     with refused(UsageError, error):
         raise UsageError(speak(store, data)["error"])
     check_served(store.address, token=TOKEN)
@@ -114,14 +111,14 @@ def test_who_speaks_wrongly_is_told_and_others_are_served(
         {"ask": "replica", "name": "copy", "place": None},
     ],
 )
-def test_every_message_is_answered(store: Store, message: dict) -> None:
+def test_every_message_is_answered(store, message):
     line = json.dumps({"version": WIRE_VERSION, **message}).encode() + b"\n"
     assert speak(store, hello() + line)["kind"] == "usage"
     check_served(store.address, token=TOKEN)
 
 
-def test_a_client_whose_hello_fails_is_let_go(monkeypatch, store: Store) -> None:
-    def fail(*_: object) -> None:
+def test_a_client_whose_hello_fails_is_let_go(monkeypatch, store):
+    def fail(*_):
         raise RuntimeError("broken")
 
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
@@ -130,7 +127,7 @@ def test_a_client_whose_hello_fails_is_let_go(monkeypatch, store: Store) -> None
         Store.connect(store.address, token=TOKEN)
 
 
-def test_the_token_comes_from_the_environment_too(monkeypatch) -> None:
+def test_the_token_comes_from_the_environment_too(monkeypatch):
     monkeypatch.setenv("TENGEN_STORE_TOKEN", TOKEN)
     with listening() as store:
         check_served(store.address)
@@ -148,14 +145,14 @@ def test_the_token_comes_from_the_environment_too(monkeypatch) -> None:
         {"fingerprint": FINGERPRINT.upper()},
     ],
 )
-def test_clients_that_trust_the_certificate_are_served(trust: dict) -> None:
+def test_clients_that_trust_the_certificate_are_served(trust):
     with listening(token=TOKEN, **TLS) as store:
         check_served(store.address, token=TOKEN, **trust)
         with refused(UsageError, "token (not shown)"):
             Store.connect(store.address, token="another-token-of-length", **trust)
 
 
-def test_nobody_is_trusted_blindly() -> None:
+def test_nobody_is_trusted_blindly():
     other = "00" * 32
     with listening(**TLS) as store:
         with refused(RunError, FINGERPRINT):
@@ -168,7 +165,7 @@ def test_nobody_is_trusted_blindly() -> None:
         Store.connect(plain.address, fingerprint=FINGERPRINT)
 
 
-def test_a_long_batch_goes_through_tls_both_ways() -> None:
+def test_a_long_batch_goes_through_tls_both_ways():
     with listening(**TLS) as store:
         client = Store.connect(store.address, fingerprint=FINGERPRINT)
         pixels = np.random.default_rng(1).integers(0, 256, (60, 70_000), np.uint8)
@@ -200,29 +197,29 @@ def test_a_long_batch_goes_through_tls_both_ways() -> None:
         ),
     ],
 )
-def test_addresses_that_are_not_safe_are_refused(options: dict, error: str) -> None:
+def test_addresses_that_are_not_safe_are_refused(options, error):
     with refused(UsageError, error):
         listening(**options)
 
 
-def test_a_store_with_token_and_tls_listens_wider() -> None:
+def test_a_store_with_token_and_tls_listens_wider():
     with listening(TOKEN, listen="0.0.0.0:0", **TLS) as store:
         port = NetAddress.parse(store.address).port
         check_served(f"tcp://127.0.0.1:{port}", token=TOKEN, fingerprint=FINGERPRINT)
 
 
-def test_a_taken_port_is_refused(store: Store) -> None:
+def test_a_taken_port_is_refused(store):
     with refused(UsageError, "listen ("):
         Store(StoreConfig.of([TABLE], listen=store.address))
 
 
-def test_no_token_goes_to_another_host_in_the_clear(monkeypatch, store: Store) -> None:
+def test_no_token_goes_to_another_host_in_the_clear(monkeypatch, store):
     monkeypatch.setattr(transport_client, "_is_safe", lambda _: False)
     with refused(UsageError, "address ("):
         Store.connect(store.address, token=TOKEN)
 
 
-def test_one_store_serves_its_host_and_others(tmp_path_factory) -> None:
+def test_one_store_serves_its_host_and_others(tmp_path_factory):
     directory = Path("/tmp") / f"tengen-{tmp_path_factory.mktemp('d').name}"
     with listening(directory=directory) as store:
         check_served(str(directory))
@@ -230,8 +227,8 @@ def test_one_store_serves_its_host_and_others(tmp_path_factory) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="it has no /proc")
-def test_a_session_that_has_ended_has_no_descriptor() -> None:
-    def count() -> int:
+def test_a_session_that_has_ended_has_no_descriptor():
+    def count():
         return len(list(Path("/proc/self/fd").iterdir()))
 
     with listening() as store, Store.connect(store.address) as client:
@@ -247,13 +244,13 @@ def test_a_session_that_has_ended_has_no_descriptor() -> None:
         assert count() <= before
 
 
-def test_a_store_that_closes_ends_its_clients() -> None:
+def test_a_store_that_closes_ends_its_clients():
     store = listening()
     client = Store.connect(store.address)
     sampler = client.table("t").sampler(1)
-    errors: list[str] = []
+    errors = []
 
-    def wait() -> None:
+    def wait():
         try:
             sampler.sample()
         except UsageError as error:
@@ -268,7 +265,7 @@ def test_a_store_that_closes_ends_its_clients() -> None:
         client.table("t").describe()
 
 
-def test_calls_end_where_a_server_of_another_host_stands_still() -> None:
+def test_calls_end_where_a_server_of_another_host_stands_still():
     with listening() as server:
         client = Store.connect(server.address)
         address = NetAddress.parse(server.address)
@@ -284,7 +281,7 @@ def test_calls_end_where_a_server_of_another_host_stands_still() -> None:
                     asked.result()
 
 
-def test_the_short_forms_find_a_server_that_is_back() -> None:
+def test_the_short_forms_find_a_server_that_is_back():
     step = {"value": np.int64(1), "pixels": np.zeros(70_000, np.uint8)}
     first = listening()
     table = Store.connect(first.address).table("t")
@@ -292,7 +289,7 @@ def test_the_short_forms_find_a_server_that_is_back() -> None:
     table.sample(1, timeout_s=300.0)
     first.close()
 
-    def insert_until_it_is_heard_of() -> None:
+    def insert_until_it_is_heard_of():
         for _ in range(1000):
             table.insert("a", 1, step)
 
@@ -305,7 +302,7 @@ def test_the_short_forms_find_a_server_that_is_back() -> None:
         assert table.sample(1, timeout_s=300.0).table_size == 1
 
 
-def test_the_version_is_raised_with_the_messages() -> None:
+def test_the_version_is_raised_with_the_messages():
     # Where this fails: raise WIRE_VERSION, and write its digest here.
     core = Path(__file__).parents[3] / "core" / "store"
     messages = (core / "session" / "messages.h").read_text()

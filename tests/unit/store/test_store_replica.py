@@ -4,8 +4,6 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,12 +27,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def made(
-    folder: Path,
-    durability: str = "async",
-    token: str | None = None,
-    **options: object,
-) -> Store:
+def made(folder, durability="async", token=None, **options):
     return Store(
         StoreConfig.of(
             [TABLE],
@@ -49,21 +42,21 @@ def made(
     )
 
 
-def insert(store: Store, count: int) -> None:
+def insert(store, count):
     with store.writer("w", "t") as writer:
         for value in range(writer.next_sequence, writer.next_sequence + count):
             writer.append({"value": np.int64(value)})
             writer.insert("t", 1)
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
+def wait_until(holds):
     end = time.monotonic() + 600.0
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)
 
 
-def follow(store: Store, folder: Path, **options: object) -> None:
+def follow(store, folder, **options):
     """Has a replica in a folder that has all that the store has."""
     store.checkpoint()
     with Replica(store.address, folder, name="copy", **options) as replica:
@@ -85,7 +78,7 @@ def follow(store: Store, folder: Path, **options: object) -> None:
     wait_until(lambda: store.describe()["replicas"] == [])
 
 
-def num_items(folder: Path) -> int:
+def num_items(folder):
     with made(folder) as store:
         return store.table("t").describe()["num_items"]
 
@@ -134,7 +127,7 @@ def test_a_replica_comes_by_token_and_tls(tmp_path):
     assert num_items(tmp_path / "copy") == 10
 
 
-def word_of(capsys: pytest.CaptureFixture, address: str, folder: Path) -> str:
+def word_of(capsys, address, folder):
     assert main([*COMMAND, address, str(folder)]) == 2
     return capsys.readouterr().err
 
@@ -152,13 +145,13 @@ def test_a_folder_of_another_store_stays_as_it_is(tmp_path, capsys):
     with made(tmp_path / "another", listen="127.0.0.1:0") as store:
         insert(store, 3)
         error = word_of(capsys, store.address, tmp_path / "copy")
-        assert "must be new, or this store's" in error
+        assert "must be new or belong to this store" in error
         error = word_of(capsys, store.address, tmp_path / "another")
-        assert "is a running store's" in error
+        assert "is in use by a running store" in error
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes").touch()
     error = word_of(capsys, "tcp://127.0.0.1:1", tmp_path / "mine")
-    assert "must be new, or a store's" in error
+    assert "must be new, or that of a store" in error
     assert num_items(tmp_path / "copy") == 10
 
 
@@ -173,7 +166,7 @@ def test_replicas_and_heirs_follow_one_another(tmp_path):
 
 
 def test_a_replica_waits_for_its_store(tmp_path):
-    lines: list[str] = []
+    lines = []
     with contextlib.ExitStack() as stack:
         with made(tmp_path / "disk", listen="127.0.0.1:0") as store:
             address = store.address
@@ -212,7 +205,7 @@ def test_a_replica_waits_for_a_store_that_is_busy(tmp_path, monkeypatch):
     busy = "session (7) cannot have a descriptor: Too many open files; raise ulimit -n"
     opened = NetServer._open_replica
 
-    def refuse(*_: object) -> None:
+    def refuse(*_):
         raise _core.CoreError(busy)
 
     monkeypatch.setattr(NetServer, "_open_replica", lambda *given: opener(*given))
@@ -226,7 +219,7 @@ def test_a_replica_waits_for_a_store_that_is_busy(tmp_path, monkeypatch):
 
 
 def test_what_ends_a_replica_is_raised(tmp_path, monkeypatch):
-    def fail(*_: object) -> None:
+    def fail(*_):
         raise ZeroDivisionError
 
     monkeypatch.setattr(replica_module, "save_config", fail)
@@ -247,7 +240,6 @@ def test_a_full_disk_is_told(tmp_path):
             stdout=subprocess.PIPE,
             text=True,
         ) as process:
-            assert process.stdout is not None
             line = process.stdout.readline()
             process.kill()
     assert line.startswith("tengen: folder (")

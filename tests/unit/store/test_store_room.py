@@ -39,7 +39,7 @@ print("kept")
 """
 
 
-def check_kept(script: str, *words: object) -> None:
+def check_kept(script, *words):
     done = subprocess.run(
         [sys.executable, "-c", script, *map(str, words)],
         capture_output=True,

@@ -1,7 +1,6 @@
 """Samplers: their end, and what they are not asked for."""
 
 import threading
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from tengen.store import (
 from tests.refusals import refused
 
 
-def table(**fields) -> TableConfig:
+def table(**fields):
     return TableConfig(name="t", columns={"number": Column(dtype="int64")}, **fields)
 
 
@@ -29,7 +28,7 @@ QUEUE = table(
 )
 
 
-def fill(store: Store, count: int) -> None:
+def fill(store, count):
     with store.writer("filler", "t") as writer:
         writer.append({"number": np.arange(count)})
         writer.insert_each("t")
@@ -74,16 +73,16 @@ def test_a_sampler_that_acknowledges_nothing_waits(open_store):
 def test_a_store_that_is_closed_ends_what_other_threads_wait_for(open_store):
     store = open_store(table(limits=RateLimits.queue(1)))
     writer = store.writer("a", "t")
-    errors: list[str] = []
+    errors = []
     writing = threading.Event()
 
-    def run(call: Callable[[], object]) -> None:
+    def run(call):
         try:
             call()
         except UsageError as error:
             errors.append(str(error))
 
-    def write() -> None:
+    def write():
         writer.append({"number": np.arange(3)})
         writing.set()
         writer.insert_each("t")
@@ -121,7 +120,7 @@ def test_threads_insert_while_others_wait_for_items(open_store):
     store = open_store(QUEUE)
     drawn = []
 
-    def sample(count: int) -> None:
+    def sample(count):
         batch = store.table("t").sample(count, 60.0)
         drawn.extend(batch.columns["number"].tolist())
         batch.ack()
@@ -213,7 +212,7 @@ def test_priorities_of_another_shape_are_refused(open_store, priorities, message
     store = open_store(table(sampler=Selector(kind="prioritized")))
     fill(store, 2)
 
-    def ack() -> None:
+    def ack():
         store.table("t").sample(2, 20.0).ack(priorities)
         store.table("t").sample(2, 20.0)  # where a server's word is heard
 

@@ -25,18 +25,18 @@ STEP = {
 }
 
 
-def step(value: int) -> dict:
+def step(value):
     return {
         "pixels": np.full((3, 4), value, np.uint8),
         "extra": {"reward": value / 2, "done": value % 2 == 0},
     }
 
 
-def numbers(reward, done) -> dict:
+def numbers(reward, done):
     return step(2) | {"extra": {"reward": reward, "done": done}}
 
 
-def steps(values) -> dict:
+def steps(values):
     each = [step(value) for value in values]
     return {
         "pixels": np.stack([one["pixels"] for one in each]),
@@ -47,7 +47,7 @@ def steps(values) -> dict:
     }
 
 
-def values_of(batch) -> list:
+def values_of(batch):
     """The values of a batch, of which every column and element must tell the same."""
     pixels = batch.columns["pixels"]
     flat = pixels.reshape(-1, 12)
@@ -58,11 +58,11 @@ def values_of(batch) -> list:
     return values.tolist()
 
 
-def config(name="replay", **fields) -> TableConfig:
+def config(name="replay", **fields):
     return TableConfig(name=name, columns=STEP, steps_per_chunk=4, **fields)
 
 
-def queue(name="queue", size=1000, **fields) -> TableConfig:
+def queue(name="queue", size=1000, **fields):
     return config(
         name,
         sampler=Selector(kind="fifo"),
@@ -72,7 +72,7 @@ def queue(name="queue", size=1000, **fields) -> TableConfig:
     )
 
 
-def fill(store: Store, table: str, values, **arguments) -> None:
+def fill(store, table, values, **arguments):
     with store.writer("filler", table) as writer:
         for value in values:
             writer.append(step(value))
@@ -200,7 +200,7 @@ def test_waits_say_what_they_wait_for(open_store):
     with store.writer("b", "queue") as writer:
         writer.append(step(3))
 
-        def insert() -> None:
+        def insert():
             writer.insert("queue", 1, sequence=0, timeout_s=0.05)
             writer.flush(timeout_s=0.05)
 
@@ -227,7 +227,7 @@ def test_a_capacity_keeps_what_is_not_given(open_store):
     store = open_store(config(max_items=6, limits=limits))
     table = store.table("replay")
 
-    def capacity() -> tuple:
+    def capacity():
         told = table.describe()
         return told["max_items"], told["max_bytes"]
 
@@ -317,7 +317,7 @@ def test_priorities_that_are_no_numbers_are_refused(open_store, priority):
     writer = store.writer("bad", "replay")
     writer.append(step(1))
 
-    def insert() -> None:
+    def insert():
         writer.insert("replay", 1, priority)
         writer.flush()
 
@@ -327,7 +327,7 @@ def test_priorities_that_are_no_numbers_are_refused(open_store, priority):
     batch = store.table("replay").sample(1)
     assert values_of(batch) == [2]
 
-    def ack() -> None:
+    def ack():
         batch.ack(np.array([priority]))
         store.table("replay").sample(1)
 
@@ -337,9 +337,9 @@ def test_priorities_that_are_no_numbers_are_refused(open_store, priority):
 
 def test_a_closed_store_tells_those_who_wait():
     store = Store(StoreConfig.of([queue()]))
-    errors: list[BaseException] = []
+    errors = []
 
-    def wait() -> None:
+    def wait():
         try:
             store.table("queue").sample(1)
         except UsageError as error:

@@ -8,7 +8,7 @@ from tengen.store import Column, RateLimits, Selector, StoreTimeout, TableConfig
 from tests.refusals import refused
 
 
-def queue(name: str, **fields) -> TableConfig:
+def queue(name, **fields):
     """Items come out in the order of their inserts."""
     return TableConfig(
         name=name,
@@ -19,11 +19,11 @@ def queue(name: str, **fields) -> TableConfig:
     )
 
 
-def numbers(*span: int) -> dict:
+def numbers(*span):
     return {"number": np.arange(*span)}
 
 
-def drawn(store, table: str, count: int) -> list:
+def drawn(store, table, count):
     return store.table(table).sample(count, 20.0).columns["number"].tolist()
 
 
@@ -108,7 +108,7 @@ def test_many_items_wait_as_one_does(open_store):
     with store.writer("a", "t") as writer:
         writer.append(numbers(5))
 
-        def insert() -> None:
+        def insert():
             writer.insert_each("t", timeout_s=0.05)
             writer.flush(timeout_s=0.05)
 

@@ -1,11 +1,8 @@
 """Sockets that a forked process has no part in, for as long as they are open."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,14 +11,14 @@ from tengen.transport import OwnedSocket
 
 
 @pytest.fixture
-def pair() -> Iterator[tuple[OwnedSocket, socket.socket]]:
+def pair():
     ours, theirs = socket.socketpair()
     owned = OwnedSocket.of(ours)
     with contextlib.closing(owned), theirs:
         yield owned, theirs
 
 
-def forked_has(descriptor: int) -> bool:
+def forked_has(descriptor):
     """Whether a forked process has the file, and not /dev/null in its place."""
     child = os.fork()
     if child == 0:
@@ -29,7 +26,7 @@ def forked_has(descriptor: int) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
 
 
-def test_a_socket_whose_file_is_still_open_is_owned(pair) -> None:
+def test_a_socket_whose_file_is_still_open_is_owned(pair):
     owned, theirs = pair
     number = owned.fileno()
     stream = owned.makefile("rb")
@@ -41,7 +38,7 @@ def test_a_socket_whose_file_is_still_open_is_owned(pair) -> None:
     assert theirs.recv(1) == b""
 
 
-def test_a_copy_and_a_descriptor_that_is_handed_over_stay_owned(pair) -> None:
+def test_a_copy_and_a_descriptor_that_is_handed_over_stay_owned(pair):
     owned, theirs = pair
     with owned.dup() as copy:
         assert not forked_has(copy.fileno())
@@ -51,7 +48,7 @@ def test_a_copy_and_a_descriptor_that_is_handed_over_stay_owned(pair) -> None:
     assert theirs.recv(1) == b""
 
 
-def test_a_number_that_is_used_again_is_not_owned(pair) -> None:
+def test_a_number_that_is_used_again_is_not_owned(pair):
     owned, _ = pair
     number = owned.fileno()
     with owned.makefile("rb"):

@@ -9,7 +9,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,6 @@ from tengen.transport import (
     Dialect,
     HostFolder,
     Limits,
-    Message,
     NetAddress,
     NetDoor,
     NoAnswer,
@@ -44,7 +42,7 @@ KEY = FILES / "tls_key.pem"
 class Echo:
     """Says what it is told: once, or for as long as a session lasts."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits):
         self.open_sessions: set[threading.Thread] = set()
         self.is_closing = False
         self.service = Service(
@@ -56,10 +54,10 @@ class Echo:
             limits=limits,
         )
 
-    def _fail(self, message: Message) -> None:
+    def _fail(self, message):
         raise RunError(f"voice ({message['text']}) is lost; rest")
 
-    def _open(self, connection: socket.socket, message: Message) -> dict[str, int]:
+    def _open(self, connection, message):
         if message["num_bytes"] < 1:
             raise UsageError("num_bytes (0) must be at least 1; say something")
         thread = threading.Thread(
@@ -69,7 +67,7 @@ class Echo:
         thread.start()
         return {"num_bytes": message["num_bytes"]}
 
-    def _pipe(self, stream: socket.socket, num_bytes: int) -> None:
+    def _pipe(self, stream, num_bytes):
         with stream, contextlib.suppress(OSError):
             while data := stream.recv(num_bytes):
                 stream.sendall(data)
@@ -79,7 +77,7 @@ class Echo:
 class Way:
     """A way to an echo: its server, and a client's or raw bytes to it."""
 
-    def __init__(self, kind: str, folder: Path, limits: Limits = USUAL) -> None:
+    def __init__(self, kind, folder, limits=USUAL):
         self.is_host = kind == "host"
         self.echo = Echo(limits)
         self.folder = HostFolder("echo", folder / "echo")
@@ -92,19 +90,19 @@ class Way:
         )
         self.server = Server(listener, self.echo.service)
 
-    def client(self, dialect: Dialect = ECHO, **options: object) -> Client:
+    def client(self, dialect=ECHO, **options):
         if not self.is_host:
             options = {"token": TOKEN, **self._trust, **options}
         return Client(dialect, self.server.address, **options)
 
-    def silent(self, source: str = "127.0.0.1") -> socket.socket:
+    def silent(self, source="127.0.0.1"):
         """Returns a connection over TCP that has not even greeted."""
         address = NetAddress.parse(self.server.address)
         return socket.create_connection(
             (address.host, address.port), 20.0, source_address=(source, 0)
         )
 
-    def raw(self) -> socket.socket:
+    def raw(self):
         """Returns a connection that has greeted, and asks nothing."""
         if self.is_host:
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -118,7 +116,7 @@ class Way:
         connection.sendall(json.dumps(FULL).encode() + b"\n")
         return connection
 
-    def is_full(self) -> bool:
+    def is_full(self):
         """Returns whether there is no place for one more question, for a while."""
         for _ in range(3):  # the place of the last question may be left just now
             try:
@@ -129,17 +127,17 @@ class Way:
                 return False
         return True
 
-    def close(self) -> None:
+    def close(self):
         self.server.close()
         self.folder.remove()
 
 
 @pytest.fixture(params=["host", "tcp", "tls"])
-def open_way(request) -> Iterator[Callable[..., Way]]:
+def open_way(request):
     """Makes servers with the limits that a test sets."""
     with contextlib.ExitStack() as stack:
 
-        def make(kind: str = request.param, **limits: float) -> Way:
+        def make(kind=request.param, **limits):
             # pytest's folders have names too long for a socket.
             folder = Path(tempfile.mkdtemp(prefix="tengen-"))
             stack.callback(shutil.rmtree, folder)
@@ -150,7 +148,7 @@ def open_way(request) -> Iterator[Callable[..., Way]]:
         yield make
 
 
-def last_word(connection: socket.socket) -> dict:
+def last_word(connection):
     """Returns the one line that comes, behind which the connection ends."""
     with connection, connection.makefile("rb") as answers:
         line, rest = answers.readline(), answers.read()
@@ -158,24 +156,24 @@ def last_word(connection: socket.socket) -> dict:
     return json.loads(line)
 
 
-def threads(name: str) -> set[threading.Thread]:
+def threads(name):
     return {one for one in threading.enumerate() if one.name == name}
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
+def wait_until(holds):
     end = time.monotonic() + 600.0
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.005)
 
 
-def test_questions_are_answered(open_way) -> None:
+def test_questions_are_answered(open_way):
     client = open_way().client()
     for text in ("hello", "", "x" * 100_000):
         assert client.ask({"ask": "say", "text": text}) == text
 
 
-def test_errors_are_those_of_the_service(open_way) -> None:
+def test_errors_are_those_of_the_service(open_way):
     way = open_way()
     client = way.client()
     with refused(RunError, "voice (x)"):
@@ -195,7 +193,7 @@ def test_errors_are_those_of_the_service(open_way) -> None:
         client.ask(QUESTION)
 
 
-def test_a_session_has_the_connection(open_way) -> None:
+def test_a_session_has_the_connection(open_way):
     way = open_way()
     with way.client().open({"ask": "pipe", "num_bytes": 7})[0] as stream:
         assert stream.gettimeout() is None
@@ -209,7 +207,7 @@ def test_a_session_has_the_connection(open_way) -> None:
     wait_until(lambda: not way.echo.open_sessions)
 
 
-def test_who_speaks_another_dialect_is_told(open_way) -> None:
+def test_who_speaks_another_dialect_is_told(open_way):
     way = open_way()
     with refused(UsageError, "version (4)"):
         way.client(Dialect("echo", 4)).ask(QUESTION)
@@ -218,7 +216,7 @@ def test_who_speaks_another_dialect_is_told(open_way) -> None:
         way.client(Dialect("store", 3), **options).ask({"ask": "tables"})
 
 
-def test_tokens_are_the_services_own(monkeypatch, tmp_path: Path) -> None:
+def test_tokens_are_the_services_own(monkeypatch, tmp_path):
     way = Way("tcp", tmp_path)
     with contextlib.closing(way):
         client = way.client(token="another-token-of-length")
@@ -237,14 +235,14 @@ def test_tokens_are_the_services_own(monkeypatch, tmp_path: Path) -> None:
         NetDoor(listen="0.0.0.0:0").open(ECHO)
 
 
-def test_a_line_that_is_too_long_is_refused(open_way) -> None:
+def test_a_line_that_is_too_long_is_refused(open_way):
     connection = open_way().raw()
     # The end of the line is never sent.
     connection.sendall(b'{"ask": "' + b"x" * (1 << 20))
     assert "must be at most 1048576" in last_word(connection)["error"]
 
 
-def test_a_connection_that_asks_nothing_is_told_and_closed(open_way) -> None:
+def test_a_connection_that_asks_nothing_is_told_and_closed(open_way):
     way = open_way(question_s=0.1)
     told = last_word(way.raw())
     assert told["kind"] == "run"
@@ -252,7 +250,7 @@ def test_a_connection_that_asks_nothing_is_told_and_closed(open_way) -> None:
     assert way.client().ask(QUESTION) == "x"
 
 
-def test_a_connection_that_was_answered_is_closed(open_way) -> None:
+def test_a_connection_that_was_answered_is_closed(open_way):
     way = open_way()
     before = threads("echo-hello") | threads("echo-tls")
     connections = [way.raw() for _ in range(20)]
@@ -268,7 +266,7 @@ def test_a_connection_that_was_answered_is_closed(open_way) -> None:
         one.close()
 
 
-def test_a_question_that_dribbles_has_a_deadline(open_way) -> None:
+def test_a_question_that_dribbles_has_a_deadline(open_way):
     with open_way(question_s=0.3).raw() as connection:
         connection.sendall(b'{"ask": "')
         connection.settimeout(0.01)
@@ -282,7 +280,7 @@ def test_a_question_that_dribbles_has_a_deadline(open_way) -> None:
         assert b"0.3 s" in told
 
 
-def test_connections_that_are_too_many_are_told(open_way) -> None:
+def test_connections_that_are_too_many_are_told(open_way):
     way = open_way(max_connections=2, linger_s=0.01)
     # Of one other host's two places one is left to others.
     dying = [way.raw() for _ in range(2 if way.is_host else 1)]
@@ -297,11 +295,11 @@ def test_connections_that_are_too_many_are_told(open_way) -> None:
     assert way.client().ask(QUESTION) == "x"
 
 
-def test_clients_of_the_host_wait_for_a_place(open_way) -> None:
+def test_clients_of_the_host_wait_for_a_place(open_way):
     way = open_way("host", max_connections=1, linger_s=0.01)
     waiting = way.raw()
     wait_until(way.is_full)
-    answers: list[str] = []
+    answers = []
     asking = threading.Thread(target=lambda: answers.append(way.client().ask(QUESTION)))
     asking.start()
     time.sleep(0.2)  # in which it asks several times
@@ -312,7 +310,7 @@ def test_clients_of_the_host_wait_for_a_place(open_way) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="has one loopback address")
-def test_a_host_that_says_nothing_does_not_lock_others_out(open_way) -> None:
+def test_a_host_that_says_nothing_does_not_lock_others_out(open_way):
     way = open_way("tcp", max_hellos=4)
     silent = [way.silent("127.0.0.2") for _ in range(5)]
     told = b"".join(one.recv(4096) for one in silent[3:])
@@ -322,7 +320,7 @@ def test_a_host_that_says_nothing_does_not_lock_others_out(open_way) -> None:
         one.close()
 
 
-def test_a_greeting_that_dribbles_has_a_deadline(open_way) -> None:
+def test_a_greeting_that_dribbles_has_a_deadline(open_way):
     way = open_way("tcp", hello_s=0.3)
     with way.silent() as connection:
         connection.settimeout(0.05)
@@ -340,7 +338,7 @@ def test_a_greeting_that_dribbles_has_a_deadline(open_way) -> None:
     assert way.client().ask(QUESTION) == "x"
 
 
-def test_sessions_may_be_silent(open_way) -> None:
+def test_sessions_may_be_silent(open_way):
     way = open_way(hello_s=0.5, question_s=0.5, linger_s=0.5)
     with way.client().open({"ask": "pipe", "num_bytes": 7})[0] as stream:
         time.sleep(1.2)  # beyond every deadline
@@ -349,7 +347,7 @@ def test_sessions_may_be_silent(open_way) -> None:
         assert stream.recv(4) == b"late"
 
 
-def test_sessions_are_bounded(open_way) -> None:
+def test_sessions_are_bounded(open_way):
     way = open_way(max_sessions=1)
     client = way.client()
     pipe = {"ask": "pipe", "num_bytes": 1}
@@ -361,7 +359,7 @@ def test_sessions_are_bounded(open_way) -> None:
     client.open(pipe)[0].close()
 
 
-def test_clients_of_a_folder_wait_for_the_next_server(tmp_path_factory) -> None:
+def test_clients_of_a_folder_wait_for_the_next_server(tmp_path_factory):
     folder = Path(tempfile.mkdtemp(prefix="tengen-"))
     first = Way("host", folder)
     client = first.client(patience_s=60.0)
@@ -371,7 +369,7 @@ def test_clients_of_a_folder_wait_for_the_next_server(tmp_path_factory) -> None:
     first.server.close()
     with refused(NoAnswer, "echo ("):
         first.client(patience_s=0.0).ask(QUESTION)
-    answers: list[str] = []
+    answers = []
     waiting = threading.Thread(
         target=lambda: answers.append(client.ask({"ask": "say", "text": "y"}))
     )
@@ -386,7 +384,7 @@ def test_clients_of_a_folder_wait_for_the_next_server(tmp_path_factory) -> None:
     folder.rmdir()
 
 
-def test_folders_of_others_are_refused(monkeypatch, tmp_path: Path) -> None:
+def test_folders_of_others_are_refused(monkeypatch, tmp_path):
     (tmp_path / "precious").touch()
     with refused(UsageError, "directory ("):
         HostFolder("echo", tmp_path)
@@ -396,7 +394,7 @@ def test_folders_of_others_are_refused(monkeypatch, tmp_path: Path) -> None:
         HostFolder("echo", tmp_path)
 
 
-def test_a_server_that_stands_still_is_not_waited_for() -> None:
+def test_a_server_that_stands_still_is_not_waited_for():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = str(NetAddress(*silent.getsockname()))
         client = Client(ECHO, address)

@@ -10,11 +10,11 @@ from tengen.transport import lines
 from tengen.transport.lines import read_line
 
 
-def test_a_line_in_pieces_is_looked_at_once(monkeypatch) -> None:
+def test_a_line_in_pieces_is_looked_at_once(monkeypatch):
     num_seen = 0
 
     class Counted(bytearray):
-        def lstrip(self, *given: bytes) -> bytearray:
+        def lstrip(self, *given):
             nonlocal num_seen
             num_seen += len(self)
             return super().lstrip(*given)
@@ -31,21 +31,21 @@ def test_a_line_in_pieces_is_looked_at_once(monkeypatch) -> None:
 class Dribbled:
     """A connection that has at most so many bytes at once."""
 
-    def __init__(self, data: bytes, piece_bytes: int) -> None:
+    def __init__(self, data, piece_bytes):
         self.rest = data
         self._piece_bytes = piece_bytes
 
-    def settimeout(self, timeout_s: float) -> None:
+    def settimeout(self, timeout_s):
         pass
 
-    def recv(self, num_bytes: int, flags: int = 0) -> bytes:
+    def recv(self, num_bytes, flags=0):
         some = self.rest[: min(num_bytes, self._piece_bytes)]
         if not flags & socket.MSG_PEEK:
             self.rest = self.rest[len(some) :]
         return some
 
 
-def test_a_line_that_is_there_is_read_late() -> None:
+def test_a_line_that_is_there_is_read_late():
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(b'{"a": 1}\n{"b": ')

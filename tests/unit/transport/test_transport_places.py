@@ -3,7 +3,7 @@
 from tengen.transport.server import Places
 
 
-def test_one_host_leaves_places_for_others() -> None:
+def test_one_host_leaves_places_for_others():
     places = Places(8)
     assert [places.take("a") for _ in range(8)] == [True] * 6 + [False] * 2
     assert [places.take("b") for _ in range(3)] == [True, True, False]

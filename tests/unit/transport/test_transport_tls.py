@@ -20,17 +20,17 @@ FINGERPRINT = hashlib.sha256(
 ).hexdigest()
 
 
-def threads(name: str) -> set[threading.Thread]:
+def threads(name):
     return {one for one in threading.enumerate() if one.name == name}
 
 
-def test_a_peer_that_takes_nothing_keeps_no_thread(monkeypatch) -> None:
+def test_a_peer_that_takes_nothing_keeps_no_thread(monkeypatch):
     monkeypatch.setattr(tls, "_REST_S", 0.05, raising=False)
     before = threads("echo-tls")
     ours, theirs = socket.socketpair()
     context = ssl.create_default_context(cafile=CERTIFICATE)
     context.check_hostname = False
-    plain: list[socket.socket] = []
+    plain = []
     serve = tls.server_tls("echo", CERTIFICATE, KEY)
     server = threading.Thread(
         target=lambda: plain.append(serve(theirs, time.monotonic() + 20.0))
@@ -47,10 +47,10 @@ def test_a_peer_that_takes_nothing_keeps_no_thread(monkeypatch) -> None:
             assert not thread.is_alive()
 
 
-def test_an_end_that_nothing_is_wanted_from_is_not_looked_at() -> None:
+def test_an_end_that_nothing_is_wanted_from_is_not_looked_at():
     ours, theirs = socket.socketpair()
     until = time.monotonic() + 600.0
-    wrapped: list[socket.socket] = []
+    wrapped = []
     serve = tls.server_tls("echo", CERTIFICATE, KEY)
     peer = threading.Thread(target=lambda: wrapped.append(serve(theirs, until)))
     peer.start()

@@ -1,7 +1,5 @@
 """The checks of ``make wheels`` on wheels with planted faults."""
 
-from __future__ import annotations
-
 import io
 import platform
 import shutil

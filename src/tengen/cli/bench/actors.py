@@ -1,11 +1,11 @@
-"""``tengen bench actors``: the step rate of actors, compared with environments alone.
+"""``tengen bench actors``: the step rate of actors, relative to environments alone.
 
 The actors are processes of ``tengen actor``, and write to the same kind of table as in
-a run. This process does central inference, with one thread per inference server. It
-also samples and discards all items of the table, because no learner runs. The baseline
-is a group of processes that only step the same environments with random actions. The
-two groups run alternately. Rates are per CPU-second of all processes of a group, so
-that other load on the machine has little effect.
+a run. This process runs central inference, with one thread per inference server. In
+place of a learner, it samples all items of the table and discards them. The baseline is
+a group of processes that only step the same environments with random actions. The
+actors and the baseline run alternately. Rates are per CPU-second of a group's
+processes, so that other load on the machine has little effect.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ RUN_NET = "run"
 
 _START_S = 120.0
 _LOOK_S = 0.05
-# Polling interval: the queue never fills in this time, yet polling is cheap.
+# Polling interval of the table: polling is cheap, and a queue cannot fill up meanwhile.
 _EMPTY_S = 0.02
 _WARM_S = 2.0
 
@@ -58,7 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--task", default="atari/Pong", help="the environment (atari/Pong)"
     )
     parser.add_argument(
-        "--agent", default="vtrace", help="the agent whose steps are written (vtrace)"
+        "--agent",
+        default="vtrace",
+        help="the agent that acts and writes steps (vtrace)",
     )
     parser.add_argument(
         "--actors", type=int, default=2, help="number of actor processes (2)"
@@ -72,13 +74,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--net",
         default=NO_NET,
-        help=f"{NO_NET}: no network, answers cost nothing; {RUN_NET}: the network that "
-        f"a run would have; else a kind of network, such as nature ({NO_NET})",
+        help=f"{NO_NET}: no network, actions at no cost; {RUN_NET}: the network of a "
+        f"run; otherwise a kind of network, such as nature ({NO_NET})",
     )
     parser.add_argument(
         "--precision",
         choices=("fp32", "bf16"),
-        help="precision of the network (a run's)",
+        help="precision of the network (that of a run)",
     )
     parser.add_argument(
         "--servers",
@@ -86,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=1,
         help="inference servers, each a thread of this process (1)",
     )
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of each side (5)")
+    parser.add_argument("--rounds", type=int, default=5, help="number of rounds (5)")
     parser.add_argument(
         "--seconds", type=float, default=4.0, help="seconds of a round (4)"
     )
@@ -96,13 +98,13 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     """Runs the benchmark and returns its report as JSON values.
 
     Returns:
-        ``share_of_simulation`` (the actors' rate per CPU-second relative to the
-        baseline's, median of rounds), ``steps_per_cpu_s`` and ``alone_per_cpu_s`` (both
-        rates), ``frames_per_cpu_s``, ``steps_per_s``, ``inference_share`` (of the CPU
-        time), ``batch_rows``, and the settings. With a network also ``net_per_cpu_s``,
-        the rate of the network alone with batches of the same size, and
-        ``share_of_attainable``, which is 1 if actors need no more CPU time than the
-        environments alone plus the network alone.
+        ``share_of_simulation`` (the actors' steps per CPU-second divided by the
+        baseline's, median over rounds), ``steps_per_cpu_s`` (of the actors),
+        ``alone_per_cpu_s`` (of the baseline), ``frames_per_cpu_s``, ``steps_per_s``,
+        ``inference_share`` (of the CPU time), ``batch_rows``, and the settings. With a
+        network also ``net_per_cpu_s`` (rows per CPU-second of the network alone, with
+        batches of the same size) and ``share_of_attainable``, which is 1 if the actors
+        need no more CPU time than the environments alone plus the network alone.
 
     Raises:
         UsageError: A setting is invalid.
@@ -161,12 +163,12 @@ class _Service:
 
     @property
     def num_evaluations(self) -> int:
-        """Total number of rows that the inference servers have evaluated."""
+        """Number of rows that all inference servers have evaluated so far."""
         return sum(server.stats.num_evaluations for server in self._servers)
 
     @property
     def num_batches(self) -> int:
-        """Total number of batches that the inference servers have evaluated."""
+        """Number of batches that all inference servers have evaluated so far."""
         return sum(server.stats.num_batches for server in self._servers)
 
     def close(self) -> None:
@@ -219,7 +221,7 @@ def _config(args: argparse.Namespace) -> RunConfig:
     ]
     if args.net not in (NO_NET, RUN_NET):
         settings.append(f"net.kind={args.net}")
-        # The number of stacked frames depends on the task, not on the kind of network.
+        # Keep the number of stacked frames: the task determines it, not the network.
         num_frames = to_dict(config.net).get("num_frames")
         if num_frames is not None:
             settings.append(f"net.num_frames={num_frames}")
@@ -244,7 +246,7 @@ def _num_begun(run: RunDirectory) -> int:
 
 
 class _NetAlone:
-    """A benchmark of the network alone, on this thread.
+    """A benchmark of the network alone, in the calling thread.
 
     Args:
         backend: The backend that runs the network.
@@ -281,8 +283,8 @@ def _measure(
     actors: ProcessGroup,
     alone: ProcessGroup,
 ) -> dict[str, Any]:
-    # Both groups also count reset steps. Count evaluations instead of inserted steps,
-    # because the table's count advances in blocks, which is too coarse.
+    # Count evaluations, not inserted steps: the table's count advances in blocks and is
+    # too coarse. Both groups' counts include reset steps.
     def made() -> int:
         return service.num_evaluations
 
@@ -294,7 +296,10 @@ def _measure(
         for group in (actors, alone):
             group.check()
         if time.monotonic() > until:
-            raise RunError(f"actors did not begin within {_START_S:g} s")
+            raise RunError(
+                f"actors (of the benchmark) did not start within {_START_S:g} s; see "
+                "their output, or use fewer --actors"
+            )
         time.sleep(_LOOK_S)
     shares, rates, rates_alone, walls, costs = [], [], [], [], []
     net, net_rates, attained = _NetAlone(service.backend), [], []
@@ -360,6 +365,6 @@ def _measure(
 
 
 def _batch_rows(before: tuple[int, int], service: _Service) -> float:
-    """Returns the mean batch size since ``before``, the earlier (rows, batches)."""
+    """Returns the mean rows per batch since ``before``, earlier (rows, batches)."""
     num_rows = service.num_evaluations - before[0]
     return num_rows / max(1, service.num_batches - before[1])

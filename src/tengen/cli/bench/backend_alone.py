@@ -1,4 +1,4 @@
-"""Measures how fast a backend evaluates when nothing else runs."""
+"""Measures how fast a backend evaluates while nothing else runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TRIAL_S = 0.5
 
 
 class Rates(NamedTuple):
-    """A backend's evaluation rates, per second and per CPU-second."""
+    """A backend's rows per second, and per CPU-second."""
 
     per_s: float
     per_cpu_s: float
@@ -33,7 +33,7 @@ class BackendAlone(Protocol):
         """The batch size, in rows, at which the backend is fastest."""
 
     def measure(self, seconds: float) -> Rates:
-        """Runs the backend for ``seconds`` and returns its rates. Blocks."""
+        """Runs the backend for ``seconds`` seconds; returns its rates. Blocks."""
 
 
 class ThreadsAlone:
@@ -89,11 +89,11 @@ class ThreadsAlone:
 
 
 class DevicesAlone:
-    """A benchmark of the network on devices, without the copies to the devices.
+    """A benchmark of the network on devices, without copies to the devices.
 
     Args:
-        backend: The backend to measure; its devices are assumed to be equally fast.
-        rates: Evaluations per second for each batch size, from a trial.
+        backend: The backend to measure. Its devices are assumed to be equally fast.
+        rates: Rows per second by batch size, from a trial.
     """
 
     def __init__(self, backend: LaneBackend, rates: Mapping[int, float]) -> None:

@@ -14,33 +14,33 @@ __all__ = ["add_arguments", "bench"]
 _BENCHES = {
     "search": (
         "tengen.cli.bench.search",
-        "tree search by itself: simulations per CPU-second",
+        "tree search alone: simulations per CPU-second",
     ),
     "inference": (
         "tengen.cli.bench.inference",
-        "evaluations per second by net, backend, batch and threads",
+        "evaluations per second per net, backend, batch size and number of threads",
     ),
     "selfplay": (
         "tengen.cli.bench.selfplay",
-        "self-play, compared with the backend by itself",
+        "self-play, compared with the backend alone",
     ),
     "actors": (
         "tengen.cli.bench.actors",
-        "actors with inference, compared with environments by themselves",
+        "actors with inference, compared with the environments alone",
     ),
     "learner": (
         "tengen.cli.bench.learner",
-        "the learner on games: drawing rows, and making steps",
+        "the learner on games: sampling rows, and learner steps",
     ),
     "store": (
         "tengen.cli.bench.store",
-        "the experience store between processes: inserts and samples",
+        "the experience store: inserts and samples of several processes",
     ),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares a subcommand for each benchmark, with the arguments from its module."""
+    """Declares a subcommand for each benchmark, with its module's arguments."""
     commands = parser.add_subparsers(dest="bench", required=True, metavar="NAME")
     for name, (module, text) in _BENCHES.items():
         command = commands.add_parser(name, help=text, description=text)
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def bench(args: argparse.Namespace) -> dict[str, Any]:
-    """Runs one benchmark, then prints and returns its report."""
+    """Runs one benchmark; prints and returns its report."""
     module = importlib.import_module(_BENCHES[args.bench][0])
     with ProgressLine(f"measuring {args.bench}"):
         report: dict[str, Any] = {**module.run(args), "machine": machine_line()}

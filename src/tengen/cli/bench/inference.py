@@ -1,8 +1,8 @@
 """``tengen bench inference``: evaluations per second by net, batch size and threads.
 
-The measurements of the table's rows are interleaved, so that other load on the machine
-slows all rows equally. Compare backends by evaluations per CPU-second if the machine is
-shared; evaluations per second show whether each thread had a core.
+The table has a row for each combination. Measurements of all rows are interleaved, so
+that other load on the machine slows all rows equally. On a shared machine, compare
+evaluations per CPU-second; those per second require that each thread had a core.
 """
 
 from __future__ import annotations
@@ -61,23 +61,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--nets",
         default="2x32,6x96",
-        help="networks, each BLOCKSxCHANNELS, with commas between (2x32,6x96)",
+        help="networks, each BLOCKSxCHANNELS, separated by commas (2x32,6x96)",
     )
-    parser.add_argument("--board", type=int, default=9, help="side of the board (9)")
+    parser.add_argument("--board", type=int, default=9, help="board size (9)")
     parser.add_argument(
-        "--batches", default="8,32", help="rows of a batch, with commas between (8,32)"
-    )
-    parser.add_argument(
-        "--threads", help="threads, with commas between (1 and all cores)"
+        "--batches", default="8,32", help="batch sizes, separated by commas (8,32)"
     )
     parser.add_argument(
-        "--backends", help="openvino, torch or both with a comma between (all)"
+        "--threads", help="numbers of threads, separated by commas (1 and all cores)"
+    )
+    parser.add_argument(
+        "--backends", help="openvino, torch, or both separated by a comma (all)"
     )
     parser.add_argument(
         "--seconds",
         type=float,
         default=20.0,
-        help="seconds of the whole measurement (20)",
+        help="seconds for the whole measurement (20)",
     )
 
 
@@ -89,9 +89,9 @@ def run(namespace: argparse.Namespace) -> dict[str, Any]:
 
     Returns:
         ``name``, ``cores``, ``seconds``, ``cpu_seconds`` and ``rows``. A row has
-        ``net``, ``backend``, ``precision``, ``batch_rows`` and ``threads``, and from
-        its fastest repetition ``evaluations_per_s``, ``evaluations_per_cpu_s`` and
-        ``cpus``, the average number of busy cores.
+        ``net``, ``backend``, ``precision``, ``batch_rows`` and ``threads`` and, from
+        its fastest repetition, ``evaluations_per_s``, ``evaluations_per_cpu_s`` and
+        ``cpus`` (the mean number of busy cores).
 
     Raises:
         UsageError: An option is invalid, or a backend is not installed.
@@ -168,7 +168,7 @@ def _backend(name: str) -> BackendName:
 
 def _names(option: str, text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
-    check(all(names), option, text, "must be names with commas between; add one")
+    check(all(names), option, text, "must be names separated by commas; add one")
     return list(dict.fromkeys(names))
 
 
@@ -196,7 +196,7 @@ def _measure(
 
 
 def _bound(path: Path, features: BoardSpec, case: _Case) -> list[Runner]:
-    """Returns one warmed-up runner per thread."""
+    """Returns one runner per thread, after a warm-up batch."""
     config = InferenceConfig(
         backend=case.backend, precision=case.precision, batch_shape="dynamic"
     )
@@ -221,13 +221,13 @@ def _random_planes(features: BoardSpec, num_rows: int, seed: int) -> FloatArray:
 def _turn(
     runners: Sequence[Runner], batch_rows: int, turn_s: float
 ) -> dict[str, float]:
-    """Calls each runner in its own thread for ``turn_s`` seconds; returns the rates."""
+    """Runs each runner in its own thread for ``turn_s`` seconds; returns the rates."""
     num_calls = [0] * len(runners)
     start_s, start_cpu_s = time.perf_counter(), time.process_time()
     end_s = start_s + turn_s
 
     def work(index: int) -> None:
-        # Run at least one batch, so that even a very short measurement has a rate.
+        # Run at least one batch, so that any measurement has a rate.
         while num_calls[index] == 0 or time.perf_counter() < end_s:
             runners[index].run(batch_rows)
             num_calls[index] += 1

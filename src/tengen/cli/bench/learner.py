@@ -1,7 +1,7 @@
 """``tengen bench learner``: rows per CPU-second of a learner that trains on games.
 
-The benchmark plays games with few simulations and random evaluations. It then measures
-two rates: sampling and deriving rows alone, and learning from these rows.
+The benchmark first plays games with few simulations and random evaluations. Then it
+measures two rates: of sampling and deriving rows alone, and of learning from rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["add_arguments", "played_window", "run"]
 _MAX_GAMES = 1_000_000
 _MAX_BATCH = 65_536
 _MAX_SECONDS = 86_400.0
-# Enough learner steps to start every thread and to allocate every buffer.
+# A warm-up long enough to start all threads and to allocate all buffers.
 _NUM_WARMUP_STEPS = 3
 
 
@@ -47,27 +47,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--net",
         default="6x96",
-        help="the network, blocks x channels, or minigo:6x64 (6x96)",
+        help="the network, BLOCKSxCHANNELS or minigo:6x64 (6x96)",
     )
     parser.add_argument(
         "--auxiliary",
         action="store_true",
-        help="the network has auxiliary heads, and rows their targets",
+        help="give the network auxiliary heads, and the rows their targets",
     )
     parser.add_argument(
         "--threads", type=int, help="threads of the learner (all cores)"
     )
     parser.add_argument(
-        "--batch", type=int, default=256, help="rows of a learner step (256)"
+        "--batch", type=int, default=256, help="rows per learner step (256)"
     )
     parser.add_argument(
-        "--shards", type=int, help="parts of a batch, a pass each (2 at most)"
+        "--shards", type=int, help="parts of a batch, one pass each (at most 2)"
     )
     parser.add_argument(
-        "--device", default="cpu", help="where steps are computed (cpu)"
+        "--device", default="cpu", help="the device that computes the steps (cpu)"
     )
     parser.add_argument(
-        "--games", type=int, default=64, help="games to learn from (64)"
+        "--games", type=int, default=64, help="number of games to learn from (64)"
     )
     parser.add_argument(
         "--seconds", type=float, default=10.0, help="seconds of learning (10)"
@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    """Runs the benchmark and returns its report.
+    """Runs the benchmark and returns its report as JSON values.
 
     Raises:
         UsageError: An option is invalid.
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     check_range("batch", args.batch, 1, _MAX_BATCH)
     num_shards = min(2, args.batch) if args.shards is None else args.shards
     check_range("shards", num_shards, 1, args.batch)
-    check(args.device != "auto", "device", "auto", "must be named; for example cuda:0")
+    check(args.device != "auto", "device", "auto", "must be a device, such as cuda:0")
     check_device_words("device", args.device)
     parse_devices("device", args.device)
     config = LearnerConfig(
@@ -126,13 +126,13 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 def played_window(
     game: str, num_games: int, auxiliary: bool, folder: Path
 ) -> GameWindow:
-    """Plays games with random evaluations, and returns a window over their rows.
+    """Plays games with random evaluations; returns a window over their rows.
 
     Args:
         game: The game's name.
         num_games: Number of games.
         auxiliary: Whether rows have auxiliary targets.
-        folder: An empty folder, which becomes the run directory.
+        folder: An empty folder. It becomes the run directory.
     """
     rules = games.open_game(game)
     run = RunDirectory.create_or_resume(folder)
@@ -161,7 +161,7 @@ def _without_limit() -> SamplesPerInsertConfig:
 
 
 def _derive(window: GameWindow, batch: int) -> dict[str, float]:
-    """Measures how fast this thread samples and derives batches, for one CPU-second."""
+    """Samples and derives batches for one CPU-second; returns this thread's rate."""
     num_rows, start_s = 0, time.thread_time()
     while time.thread_time() - start_s < 1.0:
         window.sample(batch).ack()

@@ -1,4 +1,4 @@
-"""Backends without a network, for measuring everything except the network."""
+"""Backends without a network, with which benchmarks measure all other costs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_NET = "null"
 
 
 class SilentBackend:
-    """A ``Backend`` that never writes its outputs, so that evaluation costs nothing.
+    """A ``Backend`` that never writes its outputs: an evaluation costs nothing.
 
     Args:
         signature: The signature of the network that the backend replaces.
@@ -38,8 +38,8 @@ class SilentBackend:
 class RandomBackend(SilentBackend):
     """A ``Backend`` whose outputs are random and do not depend on the inputs.
 
-    Logits are in [0, 4) and values in [-1, 1), so that trees are as deep as with a
-    network. Callers still write the planes, as they do for a network.
+    Logits are in [0, 4) and values in [-1, 1), with which trees are about as deep as
+    with a network. Callers still write planes, as for a network.
 
     Args:
         signature: The signature of the network that the backend replaces.

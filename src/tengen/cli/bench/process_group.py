@@ -43,8 +43,8 @@ while True:
     actions = actions[16:] + actions[:16]
     print(steps, flush=True)
 """
-"""A Python program with the arguments TASK NUM_ENVS SEED, which steps vectorized
-copies of the environment with random actions and prints the total number of steps."""
+"""A Python program with the arguments TASK NUM_ENVS SEED. It steps NUM_ENVS copies of
+the environment with random actions, and repeatedly prints the total number of steps."""
 
 
 class ProcessGroup:
@@ -69,7 +69,7 @@ class ProcessGroup:
 
     @property
     def cpu_s(self) -> float:
-        """CPU-seconds that all processes have used so far."""
+        """CPU-seconds that the processes have used so far, in total."""
         total = 0
         for process in self.processes:
             try:
@@ -90,8 +90,8 @@ class ProcessGroup:
         for process in self.processes:
             if process.poll() is not None:
                 raise RunError(
-                    f"a process of the benchmark ended with {process.returncode}; run "
-                    f"tengen train on the task to see why"
+                    "benchmark process (one of several) ended with exit code "
+                    f"{process.returncode}; run tengen train on the task to see why"
                 )
 
     def _read(self, place: int, process: subprocess.Popen[bytes]) -> None:
@@ -103,10 +103,10 @@ class ProcessGroup:
 
 @contextlib.contextmanager
 def processes(commands: Sequence[Sequence[str]]) -> Iterator[ProcessGroup]:
-    """Starts one process per command, and kills all processes when the context exits.
+    """Context manager that starts one process per command, and kills them at its exit.
 
     Args:
-        commands: The commands to start, which print their numbers of steps so far.
+        commands: The commands. A command may print its number of steps so far.
     """
     group = ProcessGroup(commands)
     try:

@@ -1,4 +1,4 @@
-"""Models with random weights, for benchmarks whose speed does not depend on weights."""
+"""Models with random weights, for benchmarks: speed does not depend on weights."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def write_random_model(
     task: str = "",
     with_graph: bool = False,
 ) -> Path:
-    """Publishes a model with random weights, and returns its directory.
+    """Publishes a model with random weights; returns its directory.
 
     Args:
-        path: The model directory to create; its parent must exist.
+        path: The model directory to create. Its parent folder must exist.
         asked: The inputs and outputs that the network must have.
         config: The network's config.
         task: The model's game or environment.
@@ -58,7 +58,7 @@ def write_random_model(
 
 
 def bench_net(net: str, *, auxiliary: bool = False) -> NetConfig:
-    """Returns the network config for a string like ``6x96`` or ``minigo:6x64``.
+    """Returns the config of the network ``net``, such as ``6x96`` or ``minigo:6x64``.
 
     Args:
         net: The description of the network, as in ``--net``.

@@ -1,15 +1,16 @@
 """``tengen bench search``: simulations per CPU-second on one core, without a network.
 
-The hash evaluator replaces the network, so the rate covers the rules, the tree, the
-softmax of the hash evaluator's logits and the backups. ``sims_per_cpu_s_encoded`` also
-includes writing the planes of every leaf. Each search starts with an empty tree, at a
-position of a random game.
+The hash evaluator, which computes outputs from a hash of the position, replaces the
+network. The rate therefore covers the game's rules, descents and backups in the tree,
+and the softmax of the logits. ``sims_per_cpu_s_encoded`` also includes writing the
+planes of each leaf. Each search starts with an empty tree, at a position of a random
+game.
 
-With ``--threads`` or ``--net``, several threads search one tree instead. The
-measurements of the table's rows are interleaved. In each round, a row's rate is divided
-by one thread's rate with one-leaf batches; the speedup is the median over the rounds.
-A network gains from larger batches as well as from threads, so there is also a row for
-one thread with batches as large as those of the threads in play (``batch_rows``).
+With ``--threads`` or ``--net``, several threads search one tree, and the report has a
+table. Measurements of its rows are interleaved. A row's speedup is its rate divided by
+the rate of one thread with batches of one leaf, as the median over rounds. A network
+gains from larger batches as well as from threads, so its table also has a row for one
+thread with the batch size of several threads (``batch_rows``).
 """
 
 from __future__ import annotations
@@ -51,23 +52,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen bench search``."""
     parser.add_argument("--game", default="gomoku/9", help="the game (gomoku/9)")
     parser.add_argument(
-        "--simulations", type=int, default=64, help="simulations of a search (64)"
+        "--simulations", type=int, default=64, help="simulations per search (64)"
     )
     parser.add_argument("--policy", choices=("puct", "gumbel"), default="puct")
     parser.add_argument(
         "--threads",
         type=int,
-        help="threads that search one tree, compared with one thread",
+        help="number of threads that search one tree, compared with one thread",
     )
     parser.add_argument(
         "--net",
-        help="with --threads, a network that evaluates the leaves, blocks x "
-        "channels (no network)",
+        help="with --threads, the network that evaluates the leaves, BLOCKSxCHANNELS "
+        "(no network)",
     )
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    """Runs the benchmark and returns its report, with median rates over the rounds.
+    """Runs the benchmark; returns its report, with median rates over the rounds.
 
     Raises:
         UsageError: An option is invalid.
@@ -107,7 +108,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _run_threads(args: argparse.Namespace) -> dict[str, Any]:
-    rule = "must be puct where threads search one tree; use --policy puct"
+    rule = "must be puct if several threads search one tree; use --policy puct"
     check(args.policy == "puct", "policy", args.policy, rule)
     threads = usable_threads(args.threads)
     return run_threads(args.game, args.simulations, threads, args.net)
@@ -116,7 +117,7 @@ def _run_threads(args: argparse.Namespace) -> dict[str, Any]:
 def _calibrate(
     search: Callable[[int], object], turn_s: float, clock: Callable[[], float]
 ) -> int:
-    """Returns how many searches take about ``turn_s`` seconds on ``clock``."""
+    """Returns the number of searches that take about ``turn_s`` of ``clock``."""
     num_searches = 1
     while True:
         start_s = clock()
@@ -147,21 +148,21 @@ class _Case:
 def run_threads(
     game: str, simulations: int, threads: int, net: str | None
 ) -> dict[str, Any]:
-    """Measures threads that search one tree, and returns the report as JSON values.
+    """Measures threads that search one tree; returns the report as JSON values.
 
     Args:
         game: A native game.
         simulations: Simulations per search.
-        threads: Number of threads that search one tree, compared with one thread.
-        net: ``BLOCKSxCHANNELS`` of a network with random weights, evaluated as in play;
-            None to measure the null and the hash evaluator instead.
+        threads: Number of threads that search one tree; also measured with one thread.
+        net: ``BLOCKSxCHANNELS`` of a network with random weights, evaluated as in play.
+            None to measure without a network, with the null and the hash evaluator.
 
     Raises:
         UsageError: The game is not native, or the net is not BLOCKSxCHANNELS.
     """
     rules = open_game(game)
     if not isinstance(core_game(rules), str):
-        raise UsageError(f"game ({game}) must be native; try gomoku/9")
+        raise UsageError(f"game ({game}) must be a built-in game; try gomoku/9")
     rows = batch_rows(simulations, threads)
     start_s, start_cpu_s = time.perf_counter(), time.process_time()
     if net is None:
@@ -222,7 +223,8 @@ def _with_net(game: Game, path: Path, simulations: int, case: _Case) -> Search:
         nonlocal num_done
         total = 0
         for _ in range(num_searches):
-            # The cache holds earlier evaluations, so each search needs a new position.
+            # Search a new position each time, because the cache has earlier
+            # evaluations.
             result = searcher.run(_opening(game, num_done), request)
             total += int(result.num_simulations)
             num_done += 1

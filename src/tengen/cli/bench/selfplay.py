@@ -1,13 +1,13 @@
-"""``tengen bench selfplay``: self-play's evaluation rate as a share of the backend's.
+"""``tengen bench selfplay``: self-play's evaluation rate, relative to the backend's.
 
-Two kinds of rounds alternate in one process. In the first, the backend evaluates fixed
-batches of real positions as fast as it can, at its fastest batch size. In the second,
-games are played and written to disk with the same model and threads. The share is the
-median over pairs of neighbouring rounds.
+Two kinds of rounds alternate in one process. In a backend round, the backend evaluates
+fixed batches of real positions at its fastest batch size. In a self-play round, games
+are played and written to disk with the same model and as many threads. The share is the
+median over pairs of one backend round and the self-play round after it.
 
-Every round starts new games, and counts rows only for games that end in the round. The
-rate of rows is therefore known only if games end in every round, and is too low unless
-a round lasts many times as long as a game. ``plies_per_s`` counts all searched plies.
+Each self-play round starts new games, and counts rows only of games that end in the
+round. The row rate is therefore unknown if no game ends in a round, and too low unless
+a round is much longer than a game. ``plies_per_s`` counts all searched plies.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ from tengen.search import MAX_SIMULATIONS, SearchConfig
 
 __all__ = ["add_arguments", "run"]
 
-# More games than one round can play.
+# More games than can be played in one round.
 _NUM_GAMES = 10_000_000
 _MAX_ROUNDS = 10_000
-# In a shorter round, a backend might not complete a single batch.
+# In a shorter round, a backend might not finish a single batch.
 _MIN_ROUND_S, _MAX_ROUND_S = 0.1, 86_400.0
 
 
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--net",
         default="6x96",
-        help="the network, blocks x channels, or minigo:6x64, the one of MLPerf's "
+        help="the network, BLOCKSxCHANNELS, or minigo:6x64 for a network of MLPerf's "
         "benchmark (6x96)",
     )
     parser.add_argument("--cores", type=int, help="worker threads (all cores)")
@@ -75,13 +75,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--policy", choices=("puct", "gumbel", "minigo"), default="puct"
     )
     parser.add_argument(
-        "--simulations", type=int, default=64, help="simulations of a full search (64)"
+        "--simulations", type=int, default=64, help="simulations per full search (64)"
     )
     parser.add_argument(
         "--cheap-simulations",
         type=int,
         default=16,
-        help="simulations of a cheap search (16)",
+        help="simulations per cheap search (16)",
     )
     parser.add_argument(
         "--full-share",
@@ -90,33 +90,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="share of the plies with a full search; the others have a cheap one (1)",
     )
     parser.add_argument(
-        "--slots", type=int, default=64, help="games at once on each thread (64)"
+        "--slots", type=int, default=64, help="concurrent games per thread (64)"
     )
     parser.add_argument(
         "--cache-mib",
         type=int,
         default=64,
-        help="memory for cached evaluations on each thread, in MiB (64)",
+        help="memory for cached evaluations per thread, in MiB (64)",
     )
     parser.add_argument(
         "--rounds",
         type=int,
         default=4,
-        help="rounds of games, and as many of the backend by itself (4)",
+        help="rounds of self-play, and of the backend alone (4)",
     )
     parser.add_argument(
-        "--round-s", type=float, default=3.0, help="seconds of a round (3)"
+        "--round-s", type=float, default=3.0, help="seconds per round (3)"
     )
     parser.add_argument(
         "--devices",
         default="auto",
-        help="what the network computes on: cpu, cuda:0, ... (auto)",
+        help="the network's device: cpu, cuda:0, ... (auto)",
     )
     parser.add_argument(
         "--device-rows",
         type=int,
         default=0,
-        help="rows of a batch on a GPU (the fewest that are nearly the fastest)",
+        help="batch size on a GPU (the smallest one with nearly the best throughput)",
     )
     parser.add_argument(
         "--backend", choices=("auto", "openvino", "torch"), default="auto"
@@ -127,7 +127,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    """Runs the benchmark on ``args.cores`` cores, and returns its report.
+    """Runs the benchmark on ``args.cores`` cores; returns its report.
 
     Pins this process to these cores.
 
@@ -146,9 +146,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         cores == 1 or not games.is_external(rules),
         "game",
         args.game,
-        f"must be native on {cores} cores, because threads wait for each other in "
-        "Python; use --cores 1, which measures one of the processes that training "
-        "would have",
+        f"must be a built-in game for {cores} cores, because Python runs one thread at "
+        "a time; use --cores 1, which measures one self-play process of a run",
     )
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
@@ -169,7 +168,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         device_rows=args.device_rows,
     )
     if args.net != NO_NET:
-        # Reject an invalid network before any folder or model is created.
+        # Reject an invalid network before creating any folder or model.
         bench_net(args.net).signature(board_of(rules).signature)
     elif (args.devices, args.backend, args.precision) != ("auto",) * 3:
         raise UsageError(
@@ -213,29 +212,29 @@ def _rate(num_things: int, seconds: float, num_seen: int) -> float | None:
 
 
 def _median(values: list[float | None]) -> float | None:
-    """Returns the median; None if any value is None, as the rest would be biased."""
+    """Returns the median, or None if any value is None: the others would be biased."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if len(known) == len(values) else None
 
 
 def _note(num_games: list[int], num_slots: int) -> str | None:
-    """Returns a warning if too few games ended for reliable row rates, else None."""
+    """Returns a warning if too few games ended for a reliable row rate, or None."""
     unended = sum(num == 0 for num in num_games)
     if unended:
         return (
-            f"no game ended in {unended} of {len(num_games)} rounds, so games and rows "
-            "a second are not known; give a longer --round-s"
+            f"no game ended in {unended} of {len(num_games)} rounds, so games/s and "
+            "rows/s are unknown; raise --round-s"
         )
     if min(num_games) < num_slots:
         return (
-            f"in a round {min(num_games)} games ended with {num_slots} under way, so "
-            "games and rows a second are too low; give a longer --round-s"
+            f"a round ended only {min(num_games)} games, with {num_slots} in progress, "
+            "so games/s and rows/s are too low; raise --round-s"
         )
     return None
 
 
 def _check_work(args: argparse.Namespace) -> None:
-    """Checks the numeric options, so that error messages name the options."""
+    """Checks the numeric options; error messages name the options."""
     check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
     check_range("cheap-simulations", args.cheap_simulations, 1, MAX_SIMULATIONS)
     share = args.full_share
@@ -250,18 +249,18 @@ class _Pair:
     """The results of a backend round and of the self-play round after it."""
 
     share_of_backend: float
-    """Evaluations per second in games, divided by those of the backend alone."""
+    """Self-play's evaluations per second, divided by those of the backend alone."""
     share_of_backend_cpu: float
-    """``share_of_backend``, but per CPU-second, which suits busy machines."""
+    """As ``share_of_backend``, but per CPU-second; more reliable on a busy machine."""
     backend_evals_per_s: float
     backend_evals_per_cpu_s: float
     evals_per_s: float
     evals_per_cpu_s: float
     plies_per_s: float | None
-    """Searched plies per second, also of unfinished games; None if there were none."""
+    """Searched plies per second, also of unfinished games; None if there are none."""
     plies_per_cpu_s: float | None
     rows_per_s: float | None
-    """Rows per second, from games that ended; None if no game ended."""
+    """Rows per second, of games that ended in the round; None if none ended."""
     rows_per_cpu_s: float | None
     simulations_per_s: float
     simulations_per_cpu_s: float
@@ -304,11 +303,11 @@ class _Bench:
                 task=rules.name,
                 with_graph=True,
             )
-            # As in training, a network that cannot be quantised gets no int8 model.
+            # As in training, make no int8 model of a network that cannot be quantised.
             is_fit = bench_net(net).can_quantise and can_quantise()
             if inference.backend != "torch" and is_fit:
                 quantise(directory, self._planes)
-            # Try all batch sizes even if ``device_rows`` is set, to find the fastest.
+            # Even if ``device_rows`` is set, try all batch sizes to find the fastest.
             tried = dataclasses.replace(inference, device_rows=0)
             choice = choose(directory, tried, {"planes": self._planes}, cores)
             self.inference, rows_per_s = choice.config, choice.rows_per_s
@@ -361,7 +360,7 @@ class _Bench:
         ends_s: list[float] = []
 
         def watch(num_games: int, num_evaluations: int) -> None:
-            # The devices are ready when this is first called, so start the round.
+            # When this is first called, the devices are ready: the round begins.
             if not ends_s:
                 ends_s.append(time.monotonic() + self._round_s)
             if time.monotonic() >= ends_s[0]:

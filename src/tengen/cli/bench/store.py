@@ -1,19 +1,20 @@
-"""``tengen bench store``: the experience store under eight reference workloads.
+"""``tengen bench store``: throughput and latency of the store under eight workloads.
 
 The server, the writers and the samplers are separate processes. CPU-seconds are those
-of the client plus those of the server. Samplers sample and gather batches, and send new
-priorities if the workload has them; writers copy items into the store. As an upper
-bound, ``copies`` measures copying random items from an array on the same machine.
-Samplers and copiers read every byte of their batches. ``read_share`` is the fraction of
-the samplers' CPU-seconds that reading takes, and ``unread_share_of_copies`` compares
-samples with copies without reading. The measurements are interleaved, because a
-machine's memory speed varies from minute to minute; each result is a median.
+of a client plus the server's. Samplers sample and gather batches, and send new
+priorities if the workload has priorities; writers copy items into the store. As an
+upper bound for samplers, ``copies`` is the rate of copying random items from an array
+on the same machine. Samplers and copiers read every byte of their batches.
+``read_share`` is the share of the sampling CPU-seconds that reading takes, and
+``unread_share_of_copies`` compares samples with copies without the time of reading.
+Measurements are interleaved, because a machine's memory speed varies from minute to
+minute; each result is a median.
 
-With ``--cold``, memory holds a tenth of the steps, and a disk holds the rest. With
-``--paced``, all workloads run concurrently at the reference table's rates, and a call's
-latency counts from its due time. The processes share memory or, with ``--over tcp``,
-use the loopback interface. With ``--selection``, only the selection of items is
-measured, in this process.
+With ``--cold``, memory holds a tenth of the steps, and a disk the rest. With
+``--paced``, all workloads run concurrently at the rates of the reference table, and a
+call's latency is measured from its due time. Processes communicate through shared
+memory or, with ``--over tcp``, over the loopback interface. With ``--selection``, only
+the selection of items is measured, in this process.
 """
 
 from __future__ import annotations
@@ -52,24 +53,24 @@ __all__ = [
 ]
 
 Role = Callable[..., None]
-"""A client process's main function: takes a pipe and a `Client`, and sends results."""
+"""The main function of a client process: (pipe, `Client`); sends its results."""
 
-# Divisor of the reference capacities, which are for a machine with 1 TB of memory.
+# The reference capacities are for a machine with 1 TB of memory. Divide them by this.
 _DIVISOR = 12
-# The fraction of the steps that a store with a disk holds in memory.
+# The share of the steps that a store with a disk holds in memory.
 _MEMORY_SHARE = 0.1
 _SPAWN = multiprocessing.get_context("spawn")
 
 
 class ServerProcess:
-    """A filled store in its own process; leaving the context removes its folders.
+    """A filled store in a process of its own. Exiting the context removes its folders.
 
     Args:
         workloads: The workloads whose tables the store has.
         over: How clients connect to the store, ``memory`` or ``tcp``.
         num_bytes: Maximum number of bytes of all steps.
-        disk: A folder on a disk that holds nine tenths of the steps; None: memory holds
-            all steps.
+        disk: A folder on the disk that holds nine tenths of the steps. None to hold all
+            steps in memory.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class ServerProcess:
         num_bytes: int,
         disk: Path | None = None,
     ) -> None:
-        # Leave a tenth of memory for chunks being filled and for batches on loan.
+        # Reserve a tenth of the memory for unfinished chunks and for batches on loan.
         wanted = [one.entries * one.stored_bytes / _DIVISOR for one in workloads]
         part = min(1.0, 0.9 * num_bytes / sum(wanted))
         self.capacities = [
@@ -94,7 +95,7 @@ class ServerProcess:
         where: dict[str, Any] = {"memory_bytes": num_bytes}
         if over == "tcp":
             where["listen"] = "127.0.0.1:0"
-        # Without a folder, other processes could not map the store's shared memory.
+        # Only with a folder can other processes map the store's shared memory.
         if over != "tcp" or disk is not None:
             where["directory"] = self.address
         self._disk: str | None = None
@@ -131,10 +132,10 @@ class ServerProcess:
     def measure(
         self, clients: list[tuple[Role, Client]]
     ) -> tuple[list[dict[str, Any]], float]:
-        """Runs clients; returns their results, and CPU-seconds including the server's.
+        """Runs clients; returns their results, and all CPU-seconds with the server's.
 
-        The server's CPU-seconds also cover the warm-up, so only the measurement's share
-        of them counts.
+        The server's CPU-seconds also cover the warm-up. They are scaled by the
+        measurement's share of the total time.
         """
         before = self._cpu_s()
         results = together(clients)
@@ -149,7 +150,7 @@ class ServerProcess:
 
 
 def together(clients: Sequence[tuple[Role, object]]) -> list[dict[str, Any]]:
-    """Runs each client in its own process, and returns the clients' results."""
+    """Runs each client in a process of its own; returns the clients' results."""
     started = []
     for role, client in clients:
         ours, theirs = _SPAWN.Pipe()
@@ -166,7 +167,7 @@ def together(clients: Sequence[tuple[Role, object]]) -> list[dict[str, Any]]:
 
 
 def _run_role(role: Callable[..., None], pipe: Connection, *args: Any) -> None:
-    """Runs ``role``; sends a TengenError through ``pipe`` instead of raising it."""
+    """Runs ``role`` in a client process; sends a TengenError through ``pipe``."""
     try:
         role(pipe, *args)
     except TengenError as error:
@@ -182,15 +183,15 @@ def _receive(pipe: Connection, process: BaseProcess) -> Any:
     except EOFError:
         process.join()
         raise RunError(
-            f"benchmark process ({process.name}) ended with {process.exitcode}; "
-            f"see its lines above"
+            f"benchmark process ({process.name}) ended with {process.exitcode}; see "
+            "its output above"
         ) from None
 
 
 _WARM_S = 1.0
-# Measurements per result, because a machine's speed varies from minute to minute.
+# Measurements per result; a machine's speed varies from minute to minute.
 _NUM_TURNS = 3
-# For --selection: table sizes in items, items per batch, and number of batches.
+# For --selection: sizes of tables in items, items per batch, number of batches.
 _SIZES = (400_000, 100_000_000)
 _BATCH_SIZE = 32
 _NUM_BATCHES = 20_000
@@ -204,38 +205,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"{', '.join(WORKLOADS)}, all (all) or {', '.join(VARIANTS)}",
     )
     parser.add_argument(
-        "--seconds", type=float, default=3.0, help="seconds of each measurement (3)"
+        "--seconds", type=float, default=3.0, help="seconds per measurement (3)"
     )
     parser.add_argument(
-        "--memory-gb", type=float, default=4.0, help="most memory for steps, in GB (4)"
+        "--memory-gb", type=float, default=4.0, help="memory for steps, in GB (4)"
     )
     parser.add_argument(
         "--over",
         choices=("memory", "tcp"),
         default="memory",
-        help="how processes reach the store: shared memory, or TCP on loopback "
+        help="how processes connect to the store: shared memory, or TCP on loopback "
         "(memory)",
     )
     parser.add_argument(
         "--cold",
         type=Path,
         metavar="FOLDER",
-        help="keep nine tenths of the steps in this folder, on a disk",
+        help="keep 90 %% of the steps in this folder, on a disk",
     )
     parser.add_argument(
         "--paced",
         action="store_true",
-        help="run all workloads at once, at the reference's rates",
+        help="run all workloads at once, at the rates of the reference system",
     )
     parser.add_argument(
         "--selection",
         action="store_true",
-        help="measure only which items are drawn, from up to 100 M items",
+        help="measure only the selection of items, out of up to 100 million",
     )
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
-    """Runs the benchmark and returns a report with one row per workload.
+    """Runs the benchmark; returns its report, with a table in ``rows``.
 
     Raises:
         UsageError: An option is invalid.
@@ -246,10 +247,10 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         args.workload in known,
         "workload",
         args.workload,
-        f"must be known; {did_you_mean(args.workload, known)}",
+        f"is not known; {did_you_mean(args.workload, known)}",
     )
-    check_range("seconds", args.seconds, 0.1, 86_400, "give the seconds of a figure")
-    check_range("memory-gb", args.memory_gb, 0.01, 1e6, "give what may be used")
+    check_range("seconds", args.seconds, 0.1, 86_400, "give each measurement's time")
+    check_range("memory-gb", args.memory_gb, 0.01, 1e6, "give the memory for steps")
     if args.selection:
         return _run_selection()
     names = list(WORKLOADS) if args.workload == "all" else [args.workload]
@@ -261,7 +262,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         )
     if args.paced:
         return _run_paced(workloads, args.over, memory_bytes, args.seconds, args.cold)
-    # No writer runs while samples are measured, so sampling must not remove items.
+    # Sampling must not remove items, because no writer runs at the same time.
     workloads = [one.at_full_speed() for one in workloads]
     rows = [
         _run_alone(one, args.over, memory_bytes, args.seconds, args.cold)
@@ -283,7 +284,7 @@ def _run_alone(
     seconds: float,
     disk: Path | None,
 ) -> dict[str, Any]:
-    """Measures copies, samples and inserts alternately, and returns the medians."""
+    """Measures copies, samples and inserts in turn, repeatedly; returns medians."""
     sizes = {"insert": 64 if workload.stored_bytes < 65536 else 1, "insert_1": 1}
     turns: list[dict[str, float]] = []
     with ServerProcess([workload], over, memory_bytes, disk) as server:
@@ -374,10 +375,10 @@ def _run_paced(
 
 
 def _run_selection() -> dict[str, Any]:
-    """Returns one row per sampler and table size, with median microseconds per item.
+    """Measures selection alone; returns a row per sampler and size of table.
 
-    For prioritized samplers, the time includes the learner's update of the priority.
-    The largest tables use 2 GB of memory.
+    ``us/item`` is the median time per item in microseconds. For prioritized samplers it
+    includes the update of the priority. The largest tables use 2 GB of memory.
     """
     rows = []
     for num_items in _SIZES:

@@ -1,8 +1,8 @@
 """The processes of the store benchmark: server, writers and samplers.
 
-A client reads every byte of its batches, by summing the words of each array. The
-CPU-seconds of reading are reported separately, also for plain copies, and latencies do
-not include the time of reading.
+A sampler reads every byte of its batches: it sums the words of each array. The
+CPU-seconds of reading are reported separately, for copies as well. Latencies exclude
+the time of reading.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Client:
         address: The store's address, as for `Store.connect`.
         warm_s: Duration of the warm-up.
         seconds: Duration of the measurement.
-        rate: Items per second. Each call is due at a fixed time, even if earlier calls
-            were late. None: as fast as possible.
+        rate: Items per second, for which each call has a fixed due time that does not
+            depend on earlier delays. None: as fast as possible.
         batch_size: Items per call.
         num_ahead: Number of batches that a sampler requests in advance.
     """
@@ -62,13 +62,13 @@ def run_server(
     capacities: list[int],
     where: dict[str, Any],
 ) -> None:
-    """Creates and fills the store, and sends its address and, on request, CPU-seconds.
+    """Creates and fills a store; sends its address, then CPU-seconds on request.
 
     Args:
         pipe: The connection to the benchmark.
         workloads: The workloads whose tables the store has.
         capacities: Capacity of each table, in items.
-        where: The store's memory and disk budgets, folders and listening address.
+        where: Fields of `StoreConfig`: budgets, folders and the listening address.
     """
     tables = [
         workload.table(capacity)
@@ -83,11 +83,11 @@ def run_server(
 
 
 def latencies(results: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Returns the median, 99th percentile and maximum over all calls, in ms.
+    """Returns the median, 99th percentile and maximum latency of calls, in ms.
 
-    A paced call's latency counts from its due time, and so includes the wait for
-    earlier calls; the latency of other calls counts from their start.
-    ``service_p99_ms`` always counts from the start of a call.
+    The latency of a paced call is measured from its due time and so includes the wait
+    for earlier calls; that of any other call is measured from its start.
+    ``service_p99_ms`` is always measured from a call's start.
     """
     waits = np.concatenate([np.frombuffer(one["waits_s"]) for one in results])
     services = np.concatenate([np.frombuffer(one["services_s"]) for one in results])
@@ -100,7 +100,7 @@ def latencies(results: Sequence[dict[str, Any]]) -> dict[str, float]:
 
 
 def run_writer(pipe: Connection, client: Client) -> None:
-    """Inserts items, ``batch_size`` items per call."""
+    """Inserts items, ``batch_size`` per call; sends the results."""
     size = client.batch_size
     store = Store.connect(client.address)
     with _open_writer(store, "writer", client.workload) as writer:
@@ -109,7 +109,7 @@ def run_writer(pipe: Connection, client: Client) -> None:
 
 
 def run_sampler(pipe: Connection, client: Client) -> None:
-    """Samples and reads batches, and updates priorities of prioritized workloads."""
+    """Samples and reads batches, and updates priorities if the workload has them."""
     store = Store.connect(client.address)
     table = store.table(client.workload.name)
     sampler = table.sampler(client.batch_size, num_ahead=client.num_ahead)
@@ -129,7 +129,7 @@ def run_sampler(pipe: Connection, client: Client) -> None:
 
 
 def run_copies(pipe: Connection, client: Client) -> None:
-    """Copies random items into a batch and reads it, as an upper bound for samplers."""
+    """Copies random items to a batch and reads it: an upper bound for samplers."""
     item_bytes, size = client.workload.item_bytes, client.batch_size
     num_items = max(2 * size, min(client.workload.entries, (2 << 30) // item_bytes))
     source = np.ones((num_items, item_bytes), np.uint8)
@@ -146,17 +146,17 @@ def run_copies(pipe: Connection, client: Client) -> None:
 
 
 class _Reading:
-    """Reads a client's batches, and accumulates the time that reading takes."""
+    """Reads a client's batches, and adds up the time that reading takes."""
 
     def __init__(self) -> None:
         self.num_bytes = 0
         self.seconds = 0.0
-        # Only this thread's time, because other threads may gather the next batch.
+        # Only this thread's time: other threads may be gathering the next batch.
         self.cpu_seconds = 0.0
         self.checksum = 0
 
     def read(self, arrays: Iterable[NDArray[Any]]) -> None:
-        """Reads every byte of contiguous arrays, eight bytes at a time."""
+        """Reads all bytes of contiguous arrays, eight bytes at a time."""
         start, start_cpu = time.perf_counter(), time.thread_time()
         for one in arrays:
             content = one.reshape(-1).view(np.uint8)
@@ -175,7 +175,7 @@ def _open_writer(store: Store, role: str, workload: Workload) -> StepWriter:
 
 
 def _inserts(writer: StepWriter, workload: Workload, size: int) -> Callable[[], None]:
-    """Returns a function that inserts ``size`` items, ``period`` steps apart."""
+    """Returns a function that inserts ``size`` items, one per ``period`` steps."""
     name, num_steps, period = workload.name, workload.num_steps, workload.period
 
     columns: dict[str, Any] = {
@@ -216,13 +216,13 @@ def _measure(
     reading: _Reading,
     finish: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
-    """Repeats ``step`` for the warm-up and the measurement, and returns the results.
+    """Repeats ``step`` for the warm-up and the measurement; returns the results.
 
     Returns:
         ``items``, ``seconds`` and ``cpu_seconds`` of the measurement; ``read_bytes``
-        and ``read_cpu_seconds`` for reading alone; ``all_items``, including the
-        warm-up; and, for `latencies`, ``waits_s`` and ``services_s``, one float64 per
-        call, as bytes.
+        and ``read_cpu_seconds`` of reading alone; ``all_items``, which includes the
+        warm-up; and, for `latencies`, ``waits_s`` and ``services_s``: the bytes of one
+        float64 per call.
     """
     warm = _repeat(client, client.warm_s, step, reading)
     num_bytes, read_cpu = reading.num_bytes, reading.cpu_seconds
@@ -242,7 +242,7 @@ def _measure(
 
 
 class _Calls:
-    """The latencies, in seconds, of the calls in a warm-up or measurement."""
+    """The latencies in seconds of the calls in a warm-up or measurement."""
 
     def __init__(self) -> None:
         self.num_items = 0
@@ -255,7 +255,7 @@ def _repeat(
 ) -> _Calls:
     """Repeats ``step`` for ``seconds``, at fixed due times if the client is paced.
 
-    A call that is due before the end but never starts counts with its wait so far.
+    A call that was due before the end but has not started counts with its wait so far.
     """
     calls = _Calls()
     start = now = time.perf_counter()

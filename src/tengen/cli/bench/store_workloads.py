@@ -1,15 +1,15 @@
-"""The workloads of the store benchmark: eight from a reference, and variants.
+"""The workloads of the store benchmark: eight reference workloads, and variants.
 
-Source: the reference table of the research note on distributed storage for decision
-agents, with the entries, bytes and rates of eight agents in their environments. The
-table gives 138 items/s and 16 MB/s for SAC's samples, which is inconsistent with 3 KB
-per item; the workload uses 138 items/s.
+Source: the reference table in the research note on distributed storage for decision
+agents, which has entries, bytes and rates of eight agents in their environments. For
+SAC's samples, the table has 138 items/s and 16 MB/s, which contradict each other at 3
+KB per item; the workload uses 138 items/s.
 
 ``NAME_run`` is the workload of a run of ``tengen train`` with default settings: DQN and
 R2D2 in ``atari/Pong``, PPO and IMPALA (``vtrace``) in ``atari/Qbert``, SAC in
-``mujoco/Hopper``. Bytes, steps, entries and batch sizes are the agents' defaults; a
-test compares them. Insert rates are those of the reference table, and sample rates
-follow from the number of times that the agent samples each item.
+``mujoco/Hopper``. Bytes, steps, entries and batch sizes are the agents' defaults, as a
+test verifies. Insert rates are those of the reference table. Sample rates are insert
+rates times the number of times that the agent samples an item.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ __all__ = ["VARIANTS", "WORKLOADS", "Workload"]
 
 _KB = 1024
 _MB = 1024 * _KB
-# A maximum number of samples per item that no measurement reaches.
+# A limit on samples per item that no measurement reaches.
 _UNREACHED = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class Workload:
-    """One agent's table, and the agent's rates of inserts and samples.
+    """The table of one agent, and the rates at which the agent inserts and samples.
 
     Attributes:
         name: The workload's name on the command line.
         entries: Capacity of the table, in items.
         item_bytes: Bytes per item.
-        is_prioritized: Whether the learner sends new priorities for every batch.
+        is_prioritized: Whether items have priorities, updated after each batch.
         max_times_sampled: Maximum number of samples per item; 0: unlimited.
-        adds_per_s: Items per second that all actors insert together.
+        adds_per_s: Items per second that the actors insert in total.
         samples_per_s: Items per second that the learner samples.
         batch_size: Items per batch.
         num_steps: Steps per item.
@@ -61,21 +61,21 @@ class Workload:
 
     @property
     def stored_bytes(self) -> int:
-        """Bytes that each new item adds to the store; overlapping items share steps."""
+        """Bytes that a new item adds to the store. Overlapping items share steps."""
         return self.step_bytes * self.period
 
     def at_full_speed(self) -> Workload:
-        """Returns the workload with a per-item sample limit that is never reached."""
+        """Returns the workload with a sample limit per item that is never reached."""
         if self.max_times_sampled == 0:
             return self
         return replace(self, max_times_sampled=_UNREACHED)
 
     def table(self, max_items: int) -> TableConfig:
-        """Returns the config of the table, with a capacity of ``max_items``."""
+        """Returns the config of the table with a capacity of ``max_items`` items."""
         return TableConfig(
             name=self.name,
             columns={
-                # Each table's step has a different size, so that no tables share steps.
+                # Step sizes differ between tables, so that tables do not share steps.
                 "data": Column(dtype="uint8", shape=(self.step_bytes - 8,)),
                 "number": Column(dtype="int64"),
             },
@@ -112,7 +112,7 @@ def _run(
     batch_size: int,
     max_times_sampled: int = 0,
 ) -> Workload:
-    """Returns a workload with the settings of a default run of ``tengen train``."""
+    """Returns the workload of a run of ``tengen train`` with default settings."""
     return Workload(
         name,
         entries,

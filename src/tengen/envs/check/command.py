@@ -26,31 +26,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "task",
         metavar="TASK",
-        help="module:Env for an environment of yours, whose module is imported, or "
-        "the name of an installed environment, such as CartPole-v1 or "
-        "minatar/Breakout",
+        help="module:Env for your own environment (the module is imported), or the "
+        "name of an installed one, such as CartPole-v1 or minatar/Breakout",
     )
     parser.add_argument(
         "--steps",
         type=int,
         default=2000,
         metavar="N",
-        help="random steps to make (2000)",
+        help="number of random steps (2000)",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, help="seed of episodes and actions (0)"
+        "--seed", type=int, default=0, help="seed of the episodes and actions (0)"
     )
     parser.add_argument(
         "--timeout",
         type=float,
         default=60.0,
         metavar="S",
-        help="seconds that one call may take (60)",
+        help="time limit of one call, in seconds (60)",
     )
 
 
 def env_check(args: argparse.Namespace) -> dict[str, Any]:
-    """Runs ``tengen env check``, which checks an environment as actors use it.
+    """Runs ``tengen env check``, which checks an environment by using it as actors do.
 
     Returns:
         ``task``, ``is_kept`` (whether the contract is kept), ``is_whole`` (whether all
@@ -130,9 +129,9 @@ def _text(task: str, report: Report) -> str:
     if not num_broken:
         lines.append(f"{task} keeps the contract{warnings}")
         return "\n".join(lines)
-    rest = "" if report.is_whole else "; the rest can be looked at when that is correct"
+    rest = "" if report.is_whole else "; the other checks run when that is fixed"
     things = _count(num_broken, "thing")
-    lines.append(f"{task} breaks the contract in {things}{warnings}{rest}")
+    lines.append(f"{task} breaks the contract: {things}{warnings}{rest}")
     return "\n".join(lines)
 
 
@@ -143,7 +142,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         if seen.num_ended:
             ends = (
                 f"{_count(seen.num_ended, 'episode')} ended, {seen.num_truncated:,} of "
-                f"them cut short, after {seen.shortest:,} to {seen.longest:,} steps"
+                f"them truncated, after {seen.shortest:,} to {seen.longest:,} steps"
             )
         rewards = "no finite reward"
         if seen.least_reward <= seen.greatest_reward:
@@ -152,7 +151,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
     if (cost := report.cost) is not None:
         text = f"{cost.steps_per_second:,.0f} steps/s"
         if cost.num_copies > 1:
-            text += f" of {cost.num_copies} copies together"
+            text += f" with {cost.num_copies} copies"
         if cost.reset_share is not None:
             text += f", {cost.reset_share:.0%} of the time in reset"
         if cost.memory_growth_bytes is not None:

@@ -27,7 +27,7 @@ MakeCopies: TypeAlias = Callable[[int, int], Env]
 _Result = TypeVar("_Result")
 
 _NUM_COPIES = 3
-# Number of further seeds to try; if all give one trajectory, this is a finding.
+# Number of additional seeds; a warning is issued if all seeds give the same trajectory.
 _NUM_SEEDS = 4
 
 
@@ -105,7 +105,7 @@ class _Copies:
                 "copies.arrays",
                 "observation of copies",
                 sorted(observation),
-                f"must have the arrays {sorted(specs)} of the spec; return them all",
+                f"must have the spec's arrays {sorted(specs)}; return all of them",
             )
             raise CannotGoOnError
         for name, spec in specs.items():
@@ -125,8 +125,8 @@ class _Copies:
                 "copies.arrays",
                 f"{name} of copies",
                 f"{have} {np.shape(array)}",
-                f"must be an array {dtype} {wanted} at row {self._row}; "
-                f"make it as the spec says",
+                f"must be an array of {dtype} {wanted} at row {self._row}; follow the "
+                "spec",
             )
             raise CannotGoOnError
         if array.dtype.kind == "f" and not np.isfinite(array).all():
@@ -144,23 +144,22 @@ class _Copies:
                 "is_reset",
                 step.is_reset.tolist(),
                 f"must be {self._is_over.tolist()} at row {self._row}, the copies "
-                f"whose episode ended a row before; reset these, and no others",
+                "whose episode ended one row earlier; reset exactly these",
             )
         ends = step.terminated | step.truncated
         if (step.is_reset & (ends | (step.reward != 0))).any():
             self._findings.broken(
                 "copies.reset",
-                "row of a reset",
+                "reset step",
                 f"rewards {step.reward.tolist()}, ends {ends.tolist()}",
-                f"must have reward 0 and no end at row {self._row}; "
-                f"the action is ignored there",
+                f"must have reward 0 and no end at row {self._row}; ignore its action",
             )
 
 
 def check_copies(
     make: MakeCopies, num_steps: int, seed: int, findings: Findings, watch: Deadline
 ) -> None:
-    """Checks that copies repeat a trajectory with one seed, and differ with others.
+    """Checks that copies repeat their trajectory with one seed, and not with others.
 
     Args:
         make: Creates the copies.
@@ -181,16 +180,16 @@ def check_copies(
         findings.broken(
             "copies.again",
             "reset() of copies",
-            "other steps than the first time",
-            "must begin anew from the seed; set everything anew in reset",
+            "steps differ from the first time",
+            "must restart from the seed; reinitialize all state in reset",
         )
     if not _are_same(rows, _of_seed(make, actions, seed, findings, watch)):
         findings.broken(
             "copies.same",
             f"seed {seed} of copies",
-            "other steps where they are made again",
-            "must give the same steps by the same actions; "
-            "draw from the seed, and nothing else",
+            "new copies give different steps",
+            "must give the same steps for the same actions; seed every random "
+            "generator",
         )
     others = range(seed + 1, seed + 1 + _NUM_SEEDS)
     if all(
@@ -201,7 +200,7 @@ def check_copies(
             "seed.others",
             "seed of copies",
             f"{len(others) + 1} seeds gave the same steps",
-            "should change what is drawn; leave it where nothing is",
+            "should change the episodes; ignore this if nothing is random",
         )
 
 
@@ -260,9 +259,9 @@ def check_against_one(maker: Maker, num_steps: int, seed: int) -> None:
                 maker.findings.broken(
                     "copies.apart",
                     f"copy {copy}",
-                    f"differs at row {i} from the same one played alone",
-                    "must share nothing with the other copies; keep what changes in "
-                    "self, and not in the class or the module",
+                    f"differs at row {i} from the same copy alone",
+                    "must share no state with other copies; keep state in self, not in "
+                    "the class or module",
                 )
                 return
 

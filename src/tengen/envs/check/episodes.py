@@ -18,9 +18,9 @@ _MIN_ENDS, _MAX_ENDS = 3, 10
 # Number of non-final steps to replay, and the maximum probability of a false finding.
 _NUM_EARLIER = 20
 _MAX_CHANCE = 1e-3
-# If all episodes have one length of at least this, a step limit probably ends them.
+# If all episodes have the same length, at least this, a step limit probably ends them.
 _MIN_LIMIT = 10
-# If no episode ended, this is a finding only after at least this many steps.
+# Minimum number of steps after which the absence of an episode's end is a finding.
 _MIN_ENDLESS = 1000
 
 
@@ -85,8 +85,8 @@ def check_spaces(env: OneEnv, findings: Findings) -> None:
             "spaces.actions",
             "action_space",
             space,
-            "should have finite bounds, by which agents scale what they try; "
-            "set low and high",
+            "should have finite bounds, to which agents scale their actions; set low "
+            "and high",
         )
 
 
@@ -142,8 +142,7 @@ def _check_ends(facts: EpisodeFacts, findings: Findings, is_limited: bool) -> No
                 "episodes.limit",
                 "episode",
                 f"{facts.num_steps} steps",
-                "should end by itself some time; cut it short by "
-                "gymnasium.wrappers.TimeLimit",
+                "should end eventually; truncate it with gymnasium.wrappers.TimeLimit",
             )
         return
     if (
@@ -155,13 +154,13 @@ def _check_ends(facts: EpisodeFacts, findings: Findings, is_limited: bool) -> No
             "episodes.truncated",
             "terminated",
             f"True after {facts.longest} steps in each of {facts.num_ended} episodes",
-            "should be False where a limit of steps cuts an episode short; "
-            "return truncated=True there, or leave it where the task itself is over",
+            "should be False if a step limit ends the episode; return truncated=True "
+            "for that, or ignore this if the task itself ends then",
         )
 
 
 def _check_finals(maker: Maker, ended: list[_Ended], do_begin_alike: bool) -> None:
-    """Detects an environment whose ``step`` resets and so loses final observations.
+    """Detects an environment whose ``step`` resets, which hides final observations.
 
     Replays an episode up to its last step, and then calls ``reset`` instead of the last
     step. If ``step`` resets, both calls give the same observation, because both sample
@@ -185,11 +184,8 @@ def _check_finals(maker: Maker, ended: list[_Ended], do_begin_alike: bool) -> No
     if not earlier or share ** len(ended) > _MAX_CHANCE:
         return
     which = "truncated" if ended[0].is_truncated else "terminated"
-    seen = f"that of the next reset, in each of {len(ended)} episodes"
-    must = (
-        "be the state that the last action reached; let reset begin "
-        "the next episode, and not step"
-    )
+    seen = f"equals that of the next reset, in each of {len(ended)} episodes"
+    must = "be the episode's last state; begin the next episode in reset, not in step"
     if do_begin_alike:
         maker.findings.warning(
             "step.final", f"observation with {which}", seen, f"should {must}"
@@ -201,7 +197,7 @@ def _check_finals(maker: Maker, ended: list[_Ended], do_begin_alike: bool) -> No
 
 
 def _is_beginning(env: OneEnv, episode: _Ended, step: int) -> bool:
-    """Returns whether a reset in place of step ``step`` (from 1) looks the same."""
+    """Returns whether a reset instead of step ``step`` gives the same observation."""
     if not _is_going_on(env, episode, step):
         return False
     seen = copied(env.step(episode.actions[step - 1]).observation)

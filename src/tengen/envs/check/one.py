@@ -205,17 +205,17 @@ class OneEnv:
                 "step.raises",
                 f"step({' '.join(repr(action).split())})",
                 said(error),
-                f"must not raise at {self.where}; take every action of the space",
+                f"must not raise at {self.where}; accept every action of the space",
             )
         if not isinstance(answer, tuple) or len(answer) != 5:
             advice = f"return {_FIVE}"
             if isinstance(answer, tuple) and len(answer) == 4:
-                advice += ", of which done was the old form of the two in the middle"
+                advice += ", which replace done of old Gym"
             self._cannot(
                 "step.five",
                 "step",
                 f"returned {_kind(answer)}",
-                f"must return five things; {advice}",
+                f"must return five values; {advice}",
             )
         observation, reward, terminated, truncated, info = answer
         self._check_info(info, "step")
@@ -237,7 +237,7 @@ class OneEnv:
                     self.env.close()
             except RAISED as error:
                 self._findings.broken(
-                    "close", call, said(error), "must not raise; correct close"
+                    "close", call, said(error), "must not raise; correct it"
                 )
                 return
 
@@ -265,7 +265,7 @@ class OneEnv:
                 "make",
                 "environment",
                 type(self.env).__name__,
-                "must be a gymnasium.Env; derive its class from that one",
+                "must be a gymnasium.Env; derive its class from it",
             )
         for space in ("observation_space", "action_space"):
             have = getattr(self.env, space, None)
@@ -289,8 +289,8 @@ class OneEnv:
                     "step.final",
                     f"info of {call}",
                     f"has {key}",
-                    "must not tell of an episode that step has ended and begun anew; "
-                    "let reset begin episodes, and nothing else",
+                    "must not report an episode that step itself has restarted; begin "
+                    "episodes only in reset",
                 )
 
     def _reward(self, reward: Any) -> float:

@@ -141,7 +141,7 @@ def _advance_all(
 ) -> int | None:
     """Runs all steps; returns the growth of memory in bytes, or None if unknown.
 
-    Growth in the first part is not counted, because it fills permanent caches.
+    Growth in the first part is not counted, because the first steps fill caches.
     """
     num_taken = 0
     memory = []
@@ -161,9 +161,9 @@ def _advance_all(
         findings.warning(
             "cost.memory",
             "memory",
-            f"{growth.sum() / 2**20:.0f} MiB more in {int(num_taken * share):,} steps, "
-            f"and more in each part of them",
-            "should not grow for ever; keep nothing of steps that are over",
+            f"grew by {growth.sum() / 2**20:.0f} MiB in {int(num_taken * share):,} "
+            "steps, without a pause",
+            "should stop growing; keep no data of past steps",
         )
     return int(growth.sum())
 
@@ -201,7 +201,7 @@ def check_env(
     timeout_s: float = 60.0,
     before_end: Callable[[Report], None] = lambda report: None,
 ) -> Report:
-    """Checks an environment as actors use it. Blocks; see ``Deadline`` for hangs.
+    """Checks an environment by using it as actors do. Blocks; see ``Deadline``.
 
     Args:
         make: Creates vectorized copies of the environment.
@@ -221,7 +221,7 @@ def check_env(
             "hangs",
             call,
             f"still runs after {timeout_s:g} s",
-            "must return; correct what it waits for, or raise --timeout",
+            "must return; find what it waits for, or raise --timeout",
         )
         report.findings = findings.all
 

@@ -15,9 +15,9 @@ from tengen.envs.copies import MAX_SEED
 
 __all__ = ["Row", "check_seeds", "play"]
 
-# Number of further seeds to try; if all give one trajectory, this is a finding.
+# Number of additional seeds; a warning is issued if all seeds give the same trajectory.
 _NUM_SEEDS = 10
-# Number of episodes whose beginnings are compared, and the steps of a beginning.
+# Number of episodes whose first steps are compared, and number of these steps.
 _NUM_BEGUN, _NUM_BEGINNING = 20, 20
 
 
@@ -70,7 +70,7 @@ def check_seeds(maker: Maker, num_steps: int, seed: int) -> bool:
         seed: The seed whose trajectory is repeated.
 
     Returns:
-        Whether the same seed gave the same trajectory.
+        Whether ``seed`` repeated its trajectory.
 
     Raises:
         CannotGoOnError: The environment returned an unusable value.
@@ -91,7 +91,7 @@ def check_seeds(maker: Maker, num_steps: int, seed: int) -> bool:
             "seed.again",
             f"reset(seed={seed})",
             f"{place} differs from the first time",
-            "must forget all that was before; set everything anew in reset",
+            "must not depend on earlier episodes; reinitialize all state in reset",
         )
     _check_others(maker, other, seed, actions, rows)
     other.close()
@@ -101,9 +101,7 @@ def check_seeds(maker: Maker, num_steps: int, seed: int) -> bool:
 def _tell_of_copies(
     maker: Maker, seed: int, actions: Sequence[Any], place: str
 ) -> None:
-    advice = (
-        "draw from self.np_random, after super().reset(seed=seed), and nothing else"
-    )
+    advice = "draw only from self.np_random, after super().reset(seed=seed)"
     trajectories = []
     for _ in range(2):
         random.seed(0)
@@ -113,14 +111,14 @@ def _tell_of_copies(
         env.close()
     if _first_difference(*trajectories) is None:
         advice = (
-            "it draws from the streams of numpy.random or random, which all share; "
-            "draw from self.np_random"
+            "it uses the global generator of numpy.random or random; draw from "
+            "self.np_random"
         )
     maker.findings.broken(
         "seed.same",
         f"reset(seed={seed})",
-        f"{place} differs between two that were made and seeded alike",
-        f"must give the same trajectory by the same actions; {advice}",
+        f"{place} differs between two instances with one seed",
+        f"must give the same trajectory for the same actions; {advice}",
     )
 
 
@@ -137,16 +135,16 @@ def _check_others(
     maker.findings.warning(
         "seed.others",
         "reset(seed=...)",
-        f"{len(others) + 1} seeds gave one trajectory",
-        "should draw something from its seed; leave it where nothing is drawn",
+        f"{len(others) + 1} seeds gave the same trajectory",
+        "should change the episode; ignore this if nothing is random",
     )
 
 
 def _check_next(maker: Maker, env: OneEnv, seed: int, actions: Sequence[Any]) -> None:
     """Detects an environment whose ``reset()`` without a seed repeats one episode.
 
-    An environment with few different beginnings may repeat one by chance. So repetition
-    is a finding only if no beginning is shared by more than half of the tried seeds.
+    An environment with few distinct beginnings may repeat one by chance. So repetition
+    is a finding only if no beginning occurs with more than half of the tried seeds.
     """
     seeds = [_other(seed, more) for more in range(_NUM_BEGUN)]
     seeded = [_beginning(env, other, actions) for other in seeds]
@@ -164,8 +162,8 @@ def _check_next(maker: Maker, env: OneEnv, seed: int, actions: Sequence[Any]) ->
             "seed.next",
             "reset()",
             f"began the same episode {_NUM_BEGUN} times",
-            "should go on in the stream that reset(seed=...) began; draw a seed "
-            "or begin a stream in reset only where one is given",
+            "should continue the random stream of reset(seed=...); seed the generator "
+            "in reset only if a seed is given",
         )
 
 

@@ -40,7 +40,8 @@ class Finding:
 class Findings:
     """Collects the first finding of each rule, in the order of discovery.
 
-    Later findings of a rule are dropped, because most rules then break at every step.
+    Later findings of the same rule are dropped, because a rule that is broken once is
+    usually broken at every step.
     """
 
     def __init__(self) -> None:
@@ -72,7 +73,7 @@ class Findings:
         self._add(rule, False, f"{name} ({one_line(seen, 200)}) {must}")
 
     def refused(self, rule: str, message: object) -> None:
-        """Records an error that tengen raised for the environment as a broken rule."""
+        """Records, as a broken rule, an error with which tengen rejected a value."""
         self._add(rule, True, one_line(message, 1000))
 
     def _add(self, rule: str, is_broken: bool, message: str) -> None:
@@ -117,8 +118,8 @@ class ObservationCheck:
                         "observation.parts",
                         name,
                         _keys(value),
-                        f"must have an entry {key!r}, as its space has, {where}; "
-                        f"return every entry of the space",
+                        f"must have the entry {key!r} of its space {where}; return all "
+                        "entries",
                     )
                     raise CannotGoOnError from None
                 self._check_part(part, entry, f"{name}/{key}", where)
@@ -163,7 +164,7 @@ class ObservationCheck:
                 "observation.finite",
                 name,
                 value,
-                f"{not_float32(value)} {where}; correct what it is computed from",
+                f"{not_float32(value)} {where}; correct its computation",
             )
             return
         if array.dtype != space.dtype and not np.can_cast(array.dtype, space.dtype):
@@ -178,23 +179,23 @@ class ObservationCheck:
                 "observation.type",
                 name,
                 array.dtype,
-                f"should have its space's type, {space.dtype}, {where}; "
-                f"add .astype(np.{space.dtype})",
+                f"should have its space's dtype, {space.dtype}, {where}; add "
+                f".astype(np.{space.dtype})",
             )
             return
         self._wrong(
             "observation.dtype",
             name,
             array.dtype,
-            f"must have its space's type, {space.dtype}, {where}, which cannot hold "
-            f"its numbers; add .astype(np.{space.dtype}) or change the space",
+            f"must have its space's dtype, {space.dtype}, {where}, which cannot "
+            f"represent its values; add .astype(np.{space.dtype}) or change the space",
         )
 
     def _check_bounds(
         self, space: Any, array: NDArray[Any], name: str, where: str
     ) -> None:
         low, high = _bounds(space)
-        # Round the values to the Box's dtype before comparing, like its bounds.
+        # Round the values to the Box's dtype, because its bounds are rounded to it too.
         rounded = array.astype(space.dtype) if space.dtype.kind == "f" else array
         outside = (rounded < low) | (rounded > high)
         if not outside.any():
@@ -206,8 +207,8 @@ class ObservationCheck:
             "observation.bounds",
             name,
             f"{np.atleast_1d(array)[place]}{at}",
-            f"must be in the bounds of its space, {low} to {high}, {where}; "
-            f"widen the space, or clip",
+            f"must be within its space's bounds, {low} to {high}, {where}; widen the "
+            "space, or clip the values",
         )
 
     def _no_others(self, space: Any, value: Any, name: str, where: str) -> None:
@@ -217,8 +218,8 @@ class ObservationCheck:
                 "observation.parts",
                 name,
                 _keys(value),
-                f"must have the {count} entries of its space {where}; "
-                f"add the others to the space, or leave them out",
+                f"must have only the {count} entries of its space {where}; add the "
+                "others to the space, or remove them",
             )
 
     def _wrong(self, rule: str, name: str, seen: object, must: str) -> None:

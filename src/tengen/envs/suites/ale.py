@@ -125,7 +125,7 @@ def parts_of(name: str) -> tuple[str, Protocol]:
     if protocol not in PROTOCOLS:
         known = [f"{PREFIX}{game}/{one}" for one in PROTOCOLS]
         raise UsageError(
-            f'environment ("{name}") has a protocol that is unknown; '
+            f'environment ("{name}") has an unknown protocol; '
             f"{did_you_mean(name, known)}"
         )
     return game, PROTOCOLS[protocol]
@@ -137,7 +137,7 @@ def vector_env(name: str, num_envs: int, **options: Any) -> Any:
     The size and colour of the screens do not affect the games.
 
     Args:
-        name: ``atari/Pong`` or ``atari/Pong/classic``, for example; must exist.
+        name: An existing task, such as ``atari/Pong`` or ``atari/Pong/classic``.
         num_envs: Number of copies.
         options: Options of ``AtariVectorEnv`` for the size and colour of the screens
             and the batch size.
@@ -197,10 +197,9 @@ def grey_env(name: str, num_envs: int, **options: Any) -> Any:
         return vector_env(name, num_envs, **side, **options)
     except OSError as error:
         raise UsageError(
-            f'environment ("{name}") has no ROM that can be used: '
-            f"{one_line(error, MOST_WORDS)}; "
+            f'environment ("{name}") has no usable ROM: {one_line(error, MOST_WORDS)}; '
             f"{pip_install('--force-reinstall', 'ale-py==0.12.1')}, and unset "
-            f"ALE_ROMS_DIR"
+            "ALE_ROMS_DIR"
         ) from error
 
 

@@ -50,7 +50,7 @@ class AtariEnv:
     """Copies of one Atari game, stepped by a thread of ``ale_py`` without the GIL.
 
     Args:
-        name: ``atari/Pong`` or ``atari/Pong/classic``, for example.
+        name: The task, such as ``atari/Pong`` or ``atari/Pong/classic``.
         num_envs: Number of copies, at least 1.
         seed: Seed of the copies, at least 0; see ``copy_seeds``.
 
@@ -130,8 +130,8 @@ class AtariEnv:
 class _ColourCamera(Camera):
     """A camera that replays the first copies of a game in colour, 160 x 210 pixels.
 
-    The same seeds, protocol and actions give the same sticky actions, initial no-op
-    actions and fire. ``step`` checks that both games have equal rewards and ends.
+    The seeds, protocol and actions are those of the stepped copies, so that the games
+    are the same. ``step`` checks that their rewards and episode ends are equal.
 
     Args:
         env: The copies whose first ``num_filmed`` are filmed.
@@ -171,9 +171,8 @@ class _ColourCamera(Camera):
         ):
             if (mine != theirs[:num_filmed]).any():
                 raise RunError(
-                    f"film ({self._name}) must have the rewards and ends of the "
-                    f"episodes that are scored, and has others; leave --video out, "
-                    f"and report it"
+                    f"film ({self._name}) differs from the evaluated episodes in "
+                    "rewards or ends; leave --video out, and report this bug"
                 )
 
     def picture(self, copy: int) -> Picture:
@@ -188,10 +187,10 @@ class _ColourCamera(Camera):
 class _Both:
     """Two groups of copies in an ``AtariVectorEnv``, stepped in turn by one thread.
 
-    ``AtariVectorEnv`` steps half of its copies at a time. It returns the group that
-    was sent actions first, and takes actions for the group that it returned last. With
-    one thread, copies return in the order of sending, so groups never mix;
-    ``_received`` checks this.
+    ``AtariVectorEnv`` steps half of its copies at a time. It returns the group whose
+    actions it received first, and takes actions for the group that it returned last.
+    With one thread, copies finish in the order in which they got actions, so the groups
+    never mix; ``_received`` checks this.
     """
 
     def __init__(self, name: str, num_envs: int, seeds: Sequence[int]) -> None:
@@ -232,9 +231,8 @@ class _Both:
     def _received(self, place: int, result: Any) -> Any:
         if not np.array_equal(result[-1]["env_id"], self._ids[place]):
             raise EnvError(
-                f"copies ({result[-1]['env_id'].tolist()}) of {self.name} must be "
-                f"those that were sent first; set agent.actor.num_groups=1, and report "
-                f"it"
+                f"copies ({result[-1]['env_id'].tolist()}) of {self.name} returned in "
+                "the wrong order; set agent.actor.num_groups=1, and report this bug"
             )
         self._turn_of, self._next = place, 1 - place
         return result
@@ -243,8 +241,8 @@ class _Both:
         fits = self._turn_of == place if is_sending else self._turn_of is None
         if not fits or (not is_sending and place != self._next):
             raise RunError(
-                f"group ({place}) of {self.name} must be sent actions after it was "
-                f"received from, and before the other is; correct the caller"
+                f"group ({place}) of {self.name} must alternate between receive and "
+                "send, one group after the other; correct the caller"
             )
 
     def _call(self, what: Any) -> Any:

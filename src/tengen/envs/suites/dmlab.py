@@ -96,10 +96,10 @@ class _Level:
         return self._seen(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Holds an action for 4 frames. A time limit terminates, as in publications."""
+        """Holds an action for 4 frames. A timeout terminates, as in publications."""
         reward = self._lab.step(self._actions[int(action)], num_steps=_FRAMES)
         is_over = not self._lab.is_running()
-        # Lab has no observation after the end of an episode, so repeat the last one.
+        # Lab has no final observation, so repeat the observation of the step before.
         seen = self._last if is_over else self._seen()
         return seen, float(reward), is_over, False, {}
 
@@ -197,7 +197,7 @@ class LevelCache:
         return True
 
     def write(self, key: str, pk3_path: str) -> None:
-        """Stores a map in the cache, if possible; otherwise Lab compiles it again.
+        """Stores a map in the cache, unless the disk is nearly full or fails.
 
         Args:
             key: The map's key in Lab.
@@ -249,8 +249,8 @@ class _Dmlab(Suite):
         # the pattern excludes paths to scripts outside the package.
         if re.fullmatch(r"\w+(/\w+)*", level) is None:
             raise UsageError(
-                f'environment ("{name}") must name a level of DeepMind Lab by letters, '
-                f"digits, _ and /; correct it"
+                f'environment ("{name}") must name a level of DeepMind Lab with '
+                "letters, digits, _ and /; correct it"
             )
         self.check_installed(name)
         if "/" not in level:
@@ -262,6 +262,6 @@ class _Dmlab(Suite):
 SUITE = _Dmlab(
     prefix=_PREFIX,
     package="deepmind_lab",
-    install=lambda: "build it as github.com/google-deepmind/lab says, as pip has none",
+    install=lambda: "build it as described at github.com/google-deepmind/lab",
 )
 """The suite of the tasks ``dmlab/*``."""

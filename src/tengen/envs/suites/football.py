@@ -49,7 +49,7 @@ _SCENARIOS = (
     "academy_run_to_score_with_keeper",
     "academy_single_goal_versus_lazy",
 )
-# In these tasks the player only has to run to the goal, so a three-layer network works.
+# Tasks in which the player only has to run to the goal: a three-layer network suffices.
 _EASY = ("academy_empty_goal", "academy_empty_goal_close", "academy_run_to_score")
 _IDS = "gfootball/"
 _VERSION = "-v1"
@@ -62,7 +62,7 @@ class FootballEnv:
     """Copies of a football scenario, stepped by a thread of EnvPool without the GIL.
 
     Args:
-        name: ``football/academy_corner``, for example.
+        name: The task, such as ``football/academy_corner``.
         num_envs: Number of copies, at least 1.
         seed: Seed of the copies, at least 0; see ``copy_seeds``.
 
@@ -140,8 +140,8 @@ class FootballEnv:
         if states.dtype != np.uint8 or states.shape != (*_SHAPE[1:], _SHAPE[0]):
             raise UsageError(
                 f"observation ({states.dtype} {states.shape}) of {self.spec.name} must "
-                f"be uint8 (72, 96, 4); pass what reset or step of the environment "
-                f"returned"
+                "be uint8 (72, 96, 4); pass the result of the environment's reset or "
+                "step"
             )
         return {"observation": _planes(states[None])}
 

@@ -1,4 +1,4 @@
-"""Environments registered with Gymnasium, and unregistered ones of the user."""
+"""Environments registered with Gymnasium, and a user's unregistered environments."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def is_proven(registered: Any) -> bool:
     Args:
         registered: The environment's ``gymnasium.envs.registration.EnvSpec``.
     """
-    # Reject additional wrappers, because Gymnasium does not apply them to vector envs.
+    # Reject additional wrappers: Gymnasium does not apply them to vectorized envs.
     return (
         registered.vector_entry_point in _PROVEN and not registered.additional_wrappers
     )
@@ -201,7 +201,7 @@ class GymnasiumVectorEnv:
         return dict(self._envs.metadata)
 
     def render(self, copy: int) -> Any:
-        """Renders a copy's frame. One Gymnasium call per step renders all copies."""
+        """Returns a copy's frame. The first call after a step renders all copies."""
         if self._drawn is None:
             self._drawn = self._envs.render()
         return self._drawn[copy]

@@ -41,7 +41,7 @@ _FILES = {
     "Seaquest": "seaquest",
     "SpaceInvaders": "space_invaders",
 }
-# Probability of a sticky action, as minatar.Environment has by default.
+# Probability of a sticky action, the default of minatar.Environment.
 _STICKY = 0.1
 _CELL = 24
 _FPS = 15.0
@@ -51,7 +51,7 @@ class MinAtarEnv:
     """Copies of one MinAtar game, stepped one after the other.
 
     Args:
-        name: ``minatar/Breakout``, for example.
+        name: The task, such as ``minatar/Breakout``.
         num_envs: Number of copies, at least 1.
         seed: Seed of the copies, at least 0; see ``copy_seeds``.
 
@@ -122,7 +122,7 @@ class MinAtarEnv:
         if state.shape != self._shape:
             raise UsageError(
                 f"observation ({state.shape}) of {self.spec.name} must have the shape "
-                f"{self._shape}; pass what state of minatar.Environment returned"
+                f"{self._shape}; pass the result of minatar.Environment.state"
             )
         planes = state.transpose(2, 0, 1)[None].astype(np.bool_)
         return {"observation": np.ascontiguousarray(planes)}

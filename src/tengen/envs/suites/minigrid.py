@@ -67,8 +67,8 @@ def _wrapped(env: Any) -> Any:
         if length:
             if seen["mission"] not in choices:
                 raise RunError(
-                    f'mission ("{seen["mission"]}") must be one that its space has; '
-                    f"choose another environment"
+                    f'mission ("{seen["mission"]}") must be in the mission space; '
+                    "choose another environment"
                 )
             read["mission"] = choices[seen["mission"]]
         return read

@@ -26,14 +26,15 @@ __all__ = ["ListedSuite", "PackagedSuite", "Suite"]
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """One package's environments. Subclasses define ``known``, ``make``, ``film``."""
+    """A package's environments; subclasses define ``known``, ``make`` and ``film``."""
 
     prefix: str
     """Prefix of the task names, such as ``minatar/``; empty for Gymnasium's ids."""
     package: str
     """The Python package that the environments need."""
     install: Callable[[], str] | None = None
-    """Returns instructions to install the package; None for the extra ``prefix``."""
+    """Returns instructions to install the package; None if the extra named like
+    ``prefix`` installs it."""
 
     @property
     def is_installed(self) -> bool:
@@ -66,12 +67,12 @@ class Suite:
         if not self.is_installed:
             usual = functools.partial(pip_install_extra, self.prefix.rstrip("/"))
             raise UsageError(
-                f'environment ("{name}") needs a package that is missing: '
-                f"{self.package}; {(self.install or usual)()}"
+                f'environment ("{name}") needs a missing package: {self.package}; '
+                f"{(self.install or usual)()}"
             )
 
     def check_known(self, name: str, is_known: bool, known: Iterable[str]) -> None:
-        """Unless ``is_known``, raises UsageError, which suggests a similar name."""
+        """Raises UsageError, which suggests a similar name, unless ``is_known``."""
         if not is_known:
             advice = did_you_mean(name, [self.prefix + one for one in known])
             raise UsageError(
@@ -104,7 +105,7 @@ class Suite:
         return None
 
     def with_protocol(self, name: str, protocol: str) -> str | None:
-        """Returns the task's name with ``protocol``; None if the suite has none.
+        """Returns the task's name with ``protocol``; None if no protocols exist.
 
         Raises:
             UsageError: The protocol is unknown.
@@ -134,7 +135,7 @@ class ListedSuite(Suite):
     listed: tuple[str, ...]
     """Names of the environments, without the prefix."""
     make_copies: Callable[[str, int, int], Env]
-    """Creates copies, with the arguments of ``make``, which checks the task first."""
+    """Creates copies; ``make`` passes its arguments after it has checked the name."""
     observed: str
     """The name of the observation that videos show."""
     draw: Callable[[NDArray[Any]], Picture]

@@ -150,7 +150,7 @@ def _path_of(name: str, short: str) -> Path:
     for part in (path, path.with_suffix(".wad")):
         if not part.exists():
             raise UsageError(
-                f'environment ("{name}") needs a file that is not there: {part}; '
+                f'environment ("{name}") needs a missing file: {part}; '
                 f"{pip_install('--force-reinstall', 'vizdoom')}"
             )
     return path

@@ -1,1 +1,1 @@
-"""External engines as players of a match: protocol clients and match sides."""
+"""External engines as players of a match: clients of their protocols, and sides."""

@@ -1,4 +1,4 @@
-"""Base class of external engines: the process, its line I/O and the game interface."""
+"""Base class of clients of external engines: process, line I/O and game interface."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CHUNK_BYTES = 1 << 16
 
 
 class EngineRefusal(RunError):
-    """An engine rejects a command.
+    """An engine rejected a command.
 
     Attributes:
         words: The engine's error message, on one line.
@@ -38,7 +38,7 @@ class EngineRefusal(RunError):
 
 
 class MoveRefusedError(Exception):
-    """An engine rejects a legal move.
+    """An engine rejected a legal move.
 
     Attributes:
         ply: The number of moves played before the rejected move.
@@ -54,25 +54,25 @@ class MoveRefusedError(Exception):
 
 
 class EngineProcess(Closable, ABC):
-    """An engine in its own process group; base class with one subclass per protocol.
+    """An engine in its own process group; base class of one class per protocol.
 
-    The engine plays one game at a time. Only one thread may use it, but any thread may
-    call ``kill``, which makes a blocked call raise RunError. Methods that send commands
-    block for up to ``answer_s`` per command, and raise RunError if the engine rejects
-    the command, dies or does not respond in time.
+    The engine plays one game at a time. Not thread-safe, except ``kill``, which makes a
+    blocked call raise RunError. Methods that send commands block for up to ``answer_s``
+    per command, and raise RunError if the engine rejects the command, dies or does not
+    respond in time.
 
     Args:
-        command: The command line, split into words as by a shell, but run without one.
-        answer_s: The time limit of one response, in seconds.
+        command: The command line, split into words as by a shell; no shell runs it.
+        answer_s: Maximum time for each response, in seconds.
     """
 
     PROTOCOL = ""
     """The protocol's name in error messages."""
     QUIT = b""
-    """The protocol's command that makes the engine quit, with its line end."""
+    """The protocol's command to quit, including its line end."""
 
     can_score = False
-    """Whether the engine supports ``score``."""
+    """Whether the engine can score finished games, with ``score``."""
 
     def __init__(self, command: str, answer_s: float) -> None:
         """Starts the engine's program. Blocks until the handshake is complete.
@@ -128,7 +128,7 @@ class EngineProcess(Closable, ABC):
 
     @abstractmethod
     def choose(self, moves: list[int]) -> str:
-        """Returns the engine's move after ``moves``, in the protocol's notation.
+        """Asks for the move after ``moves``; returns it in the protocol's notation.
 
         Raises:
             MoveRefusedError: The engine rejects one of ``moves``.
@@ -136,18 +136,18 @@ class EngineProcess(Closable, ABC):
 
     @abstractmethod
     def read(self, answer: str) -> int | None:
-        """Returns the action of ``answer``, a move of the engine; None if invalid."""
+        """Parses ``answer``, a move; returns its action, or None if it is invalid."""
 
     def resigns(self, answer: str) -> bool:
-        """Returns whether ``answer``, a move from ``choose``, resigns."""
+        """Returns whether ``answer``, a response from ``choose``, is a resignation."""
         return False
 
     @abstractmethod
     def why_illegal(self, moves: list[int], action: int | None) -> str:
-        """Returns the rule that an illegal move violates, as the end of a sentence."""
+        """Returns the reason why a move is illegal, as the end of a sentence."""
 
     def score(self, moves: list[int]) -> str:
-        """Returns the engine's score of a finished game, if ``can_score`` is True.
+        """Returns the engine's score of a finished game, such as ``B+3.5``.
 
         Raises:
             MoveRefusedError: The engine rejects one of ``moves``.
@@ -159,24 +159,24 @@ class EngineProcess(Closable, ABC):
         return 0
 
     def is_free(self) -> bool:
-        """Returns whether the engine can play another game."""
+        """Returns whether the engine can begin another game."""
         return True
 
     def kill(self) -> None:
         """Kills the engine's process group immediately. Idempotent."""
         if self._is_closed:
-            return  # The process has been reaped, so its ID may have been reused.
+            return  # The process has been reaped; its ID may belong to another one.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Tells the engine to quit, waits up to one second and kills it. Idempotent."""
+        """Sends ``QUIT``, waits up to one second, and kills the group. Idempotent."""
         if self._is_closed:
             return
         with contextlib.suppress(OSError, ValueError):
             self._stdin.write(self.QUIT)
         self._stdin.close()
-        # Poll, because wait() would free the process ID before the group is killed.
+        # Poll: wait() would free the process ID, with which the group is killed below.
         until = time.monotonic() + _QUIT_S
         while time.monotonic() < until and not self._has_ended():
             time.sleep(_QUIT_S / 100)
@@ -212,11 +212,11 @@ class EngineProcess(Closable, ABC):
 
         Args:
             line: The command as shown in an error message.
-            find_answer: Splits the unread output into the response, None if it is
-                incomplete, and the remaining output.
+            find_answer: Splits the unread output into the response (None if it is
+                incomplete) and the remaining output.
 
         Raises:
-            RunError: The engine dies, is too slow, or sends an overlong response.
+            RunError: The engine died, timed out, or sent a response longer than 1 MiB.
         """
         until = time.monotonic() + self._answer_s
         while True:
@@ -225,14 +225,14 @@ class EngineProcess(Closable, ABC):
                 return answer
             if len(self._pending) > _MAX_ANSWER_BYTES:
                 raise RunError(
-                    f'engine ({self._command}) answered "{line}" without an end; '
-                    f"run it by hand"
+                    f'engine ({self._command}) answered "{line}" without end; run it '
+                    "by hand"
                 )
             left_s = until - time.monotonic()
             if left_s <= 0:
                 raise RunError(
                     f'engine ({self._command}) must answer "{line}" within '
-                    f"{self._answer_s:g} s; make it faster, or allow it more"
+                    f"{self._answer_s:g} s; speed it up, or raise --answer-seconds"
                 )
             for key, _ in self._selector.select(left_s):
                 chunk = os.read(key.fd, _CHUNK_BYTES)
@@ -247,15 +247,15 @@ class EngineProcess(Closable, ABC):
 
     def _refusal(self, line: str, words: str) -> EngineRefusal:
         return EngineRefusal(
-            f'engine ({self._command}) refused "{line}": {words}; '
-            f"give it the same rules, or another engine",
+            f'engine ({self._command}) refused "{line}": {words}; give it the same '
+            "rules, or choose another engine",
             words,
         )
 
     def _stranger(self, line: str, answer: str) -> RunError:
         return RunError(
-            f'engine ({self._command}) answered "{line}" by {short(answer)}, which is '
-            f"no {self.PROTOCOL}; run it by hand"
+            f'engine ({self._command}) answered "{line}" with {short(answer)}, which '
+            f"is not {self.PROTOCOL}; run it by hand"
         )
 
     def _has_ended(self) -> bool:
@@ -273,10 +273,9 @@ class EngineProcess(Closable, ABC):
         for key, _ in self._selector.select(0):
             if key.fileobj is self._stderr:
                 self._hear(os.read(key.fd, _CHUNK_BYTES))
-        said = f', saying "{short(self._last_words)}"' if self._last_words else ""
+        said = f', with "{short(self._last_words)}"' if self._last_words else ""
         return RunError(
-            f'engine ({self._command}) ended when it was asked "{line}"{said}; '
-            f"run it by hand"
+            f'engine ({self._command}) exited on "{line}"{said}; run it by hand'
         )
 
 

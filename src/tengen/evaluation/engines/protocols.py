@@ -57,11 +57,11 @@ class GtpEngine(EngineProcess):
         raise self._stranger(line, answer)
 
     def open(self, game: Game) -> None:
-        """Sets the board size, and the rules if the engine has ``kata-set-rules``."""
+        """Sets the board size and, if ``kata-set-rules`` is supported, the rules."""
         self._game = game
         self._rules = _core.parse_go_name(game.name)
         self.can_score = "final_score" in self.commands
-        self._moves: list[int] | None = None  # Moves on the engine's board, if known.
+        self._moves: list[int] | None = None  # On the engine's board; None: unknown.
         size = f"boardsize {game.height}"
         if game.height != game.width:
             size = f"rectangular_boardsize {game.width} {game.height}"
@@ -70,11 +70,11 @@ class GtpEngine(EngineProcess):
             self.ask(f"kata-set-rules {json.dumps(rules_as_json(self._rules))}")
 
     def set_up(self) -> None:
-        """Sets up the engine's board for a new game."""
+        """Clears the engine's board and sets up komi and handicap for a new game."""
         self._follow([])
 
     def choose(self, moves: list[int]) -> str:
-        """Returns the engine's response to ``genmove`` after ``moves``.
+        """Returns the engine's response to ``genmove`` in the position after ``moves``.
 
         Raises:
             MoveRefusedError: The engine rejects one of ``moves``.
@@ -96,7 +96,7 @@ class GtpEngine(EngineProcess):
     def why_illegal(self, moves: list[int], action: int | None) -> str:
         """Returns why ``action`` is illegal, as the end of a sentence."""
         if action is None:
-            return "it is no vertex"
+            return "it is not a vertex"
         rules = _core.parse_go_name(self._game.name)
         superko, rules.ko = rules.ko, "simple"
         state = open_game(rules.name).new_state()
@@ -105,11 +105,11 @@ class GtpEngine(EngineProcess):
                 break
             state.apply(move)
         if superko != "simple" and action in state.legal_actions():
-            return f"{superko} superko forbids it, give the engine that rule"
-        return "the point is taken, or the stone would have no liberty"
+            return f"{superko} superko forbids it; give the engine that rule"
+        return "the point is occupied, or the stone would have no liberty"
 
     def score(self, moves: list[int]) -> str:
-        """Returns the engine's response to ``final_score`` after ``moves``.
+        """Returns the engine's response to ``final_score`` for the game ``moves``.
 
         Raises:
             MoveRefusedError: The engine rejects one of ``moves``.
@@ -128,25 +128,25 @@ class GtpEngine(EngineProcess):
         if (version := self.ask("protocol_version")) != "2":
             raise UsageError(
                 f"engine ({self._command}) must speak GTP 2, not {short(version)}; "
-                f"start it so"
+                "change its command"
             )
         self.commands = frozenset(self.ask("list_commands").split())
         missing = [name for name in _NEEDED if name not in self.commands]
         if missing:
             raise UsageError(
-                f"engine ({self._command}) must know {', '.join(missing)}; "
-                f"use one that plays"
+                f"engine ({self._command}) must know {', '.join(missing)}; use another "
+                "engine"
             )
 
     def _follow(self, moves: list[int]) -> None:
-        """Makes the engine's board show the position after ``moves``."""
-        known, self._moves = self._moves, None  # None remains if a command fails.
+        """Brings the engine's board to the position after ``moves``."""
+        known, self._moves = self._moves, None  # Stays None if a command fails.
         height, width = self._game.height, self._game.width
         if known is None or known != moves[: len(known)]:
             self.ask("clear_board")
             self.ask(f"komi {self._rules.komi:g}")
             if self._rules.handicap:
-                # Use play: some engines compensate White after handicap commands.
+                # Use play: with GTP's handicap commands, some engines change komi.
                 for point in _core.handicap_points(height, width, self._rules.handicap):
                     self.ask(f"play b {write_vertex(point, height, width)}")
             known = []
@@ -163,14 +163,14 @@ class GtpEngine(EngineProcess):
 
 
 def _find_answer(text: bytes) -> tuple[str | None, bytes]:
-    """Returns the first response in ``text``, or None if incomplete, and the rest."""
-    # Skip empty lines, which engines may send before a response.
+    """Returns the first response in ``text`` (None if incomplete), and the rest."""
+    # Skip empty lines before the response, which some engines send.
     text = text.replace(b"\r", b"").lstrip(b"\n\t ")
     answer, end, rest = text.partition(b"\n\n")
     if end:
         return answer.decode(errors="replace"), rest
     if text[:1] not in (b"", b"=", b"?") and b"\n" in text:
-        # Return a non-GTP line, because its sender may never send an empty line.
+        # Not GTP: return the line now, because an empty line may never follow.
         return text.decode(errors="replace"), text
     return None, text
 
@@ -186,15 +186,15 @@ class GomocupEngine(EngineProcess):
 
     Args:
         command: The command line of the engine.
-        answer_s: The time limit of one response, in seconds.
-        turn_s: The time limit per move, in seconds, which is sent to the engine.
+        answer_s: Maximum time for each response, in seconds.
+        turn_s: Time limit per move that is sent to the engine, in seconds.
     """
 
     PROTOCOL = "Gomocup protocol"
     QUIT = b"END\r\n"
 
     def __init__(self, command: str, answer_s: float, turn_s: float = 1.0) -> None:
-        """Starts the engine's program. Sends no commands.
+        """Starts the engine's program, without sending commands.
 
         Raises:
             UsageError: The program cannot be started.
@@ -211,28 +211,28 @@ class GomocupEngine(EngineProcess):
         self._tell(f"{line}\r\n", line)
 
     def ask(self, line: str, *more: str) -> str:
-        """Returns the response to a command; skips MESSAGE and DEBUG lines before it.
+        """Sends a command; returns the response, without MESSAGE and DEBUG lines.
 
         Args:
             line: The first line of the command.
             more: Further lines of the command.
 
         Raises:
-            EngineRefusal: The engine responds with ERROR or UNKNOWN.
-            RunError: The engine dies, or is too slow.
+            EngineRefusal: The engine responded with ERROR or UNKNOWN.
+            RunError: The engine died or timed out.
         """
         self._tell("".join(f"{one}\r\n" for one in (line, *more)), line)
         answer = self._read_answer(line, _find_line)
         word, _, words = answer.partition(" ")
         if word.upper() == "SUGGEST":
-            # The manager may accept or reject a suggested move. Accept it.
+            # A manager may accept or decline a suggested move; accept it.
             return self.ask(f"PLAY {words}") if not line.startswith("PLAY") else answer
         if word.upper() in _REFUSALS:
             raise self._refusal(line, short(answer))
         return answer
 
     def open(self, game: Game) -> None:
-        """Sends the engine START with the board size, the time limits and the rule.
+        """Sends START with the board size, then INFO with time limits and the rule.
 
         Raises:
             EngineRefusal: The engine does not support the board size.
@@ -241,7 +241,7 @@ class GomocupEngine(EngineProcess):
         rules = read_gomoku_name(game.name)
         assert rules is not None
         self._size = rules.size
-        self._played: list[int] = []  # Moves on the engine's board; its own is last.
+        self._played: list[int] = []  # On the engine's board, its own move last.
         line = f"START {rules.size}"
         answer = self.ask(line)
         if not answer.upper().startswith("OK"):
@@ -257,14 +257,14 @@ class GomocupEngine(EngineProcess):
             self.tell(f"INFO {key} {value}")
 
     def set_up(self) -> None:
-        """Requests the first move of a new game from the engine and discards it."""
+        """Lets the engine choose a first move, as a test; discards the move."""
         self.choose([])
 
     def choose(self, moves: list[int]) -> str:
-        """Returns the engine's response to the position after ``moves``.
+        """Returns the engine's move in the position after ``moves``, as ``X,Y``.
 
         Raises:
-            EngineRefusal: The engine rejects the moves, or refuses to move.
+            EngineRefusal: The engine rejected the moves, or refused to move.
         """
         if self._played and moves[:-1] == self._played:
             answer = self.ask(f"TURN {write_cell(moves[-1], self._size)}")
@@ -281,15 +281,15 @@ class GomocupEngine(EngineProcess):
         return answer
 
     def read(self, answer: str) -> int | None:
-        """Returns the action of the cell ``answer``; None if it is not on the board."""
+        """Parses the cell ``answer``; returns its action, or None if off the board."""
         return read_cell(answer, self._size)
 
     def why_illegal(self, moves: list[int], action: int | None) -> str:
         """Returns the rule that an illegal move violates, as the end of a sentence."""
-        return "it is no cell" if action is None else "the cell is taken"
+        return "it is not a cell" if action is None else "the cell is occupied"
 
     def is_free(self) -> bool:
-        """Returns whether the engine accepts RESTART, so that it can play again."""
+        """Returns whether the engine accepts RESTART, which begins another game."""
         self._played = []
         try:
             return self.ask("RESTART").upper().startswith("OK")
@@ -298,7 +298,7 @@ class GomocupEngine(EngineProcess):
 
 
 def _find_line(text: bytes) -> tuple[str | None, bytes]:
-    """Returns the first line other than MESSAGE or DEBUG, if complete, and the rest."""
+    """Returns the first line that is no MESSAGE or DEBUG (or None), and the rest."""
     while found := _LINE_END.search(text):
         line, text = text[: found.start()], text[found.end() :]
         shown = line.decode(errors="replace").strip()

@@ -1,4 +1,4 @@
-"""An external engine as a side of a match, with one process per concurrent game."""
+"""An external engine as a side of a match, with a process per concurrent game."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["EngineReport", "EngineSide", "check_engine"]
 
 @dataclass(frozen=True)
 class EngineReport:
-    """An engine's scoring disagreements and illegal moves in a match."""
+    """An engine's disagreements about scores and its illegal moves in a match."""
 
     num_scored: int = 0
-    """Number of games that ended with two passes and that the engine also scored."""
+    """Number of games that the engine scored, of those that ended with two passes."""
     num_disagreements: int = 0
-    """Number of games in which the engine's score differs from tengen's score."""
+    """Number of games that the engine and tengen score differently."""
     num_other_winners: int = 0
-    """Number of games in which the engine's score gives a different winner."""
+    """Number of games with another winner by the engine's score than by tengen's."""
     first_disagreement: str = ""
     """Description of the first scoring disagreement; empty if there is none."""
     num_illegal: int = 0
@@ -50,7 +50,7 @@ class EngineReport:
 
 
 class EngineSide(Side):
-    """An engine in the games of one match thread, with one process per concurrent game.
+    """An engine in the games of one match thread, with a process per concurrent game.
 
     Args:
         game: The game.
@@ -67,7 +67,7 @@ class EngineSide(Side):
         self._player = player
         self._free: list[EngineProcess] = []
         self._seats: dict[int, EngineProcess] = {}  # Engines in play, by game index.
-        self._num_seen = 0  # Number of finished games whose scores were compared.
+        self._num_seen = 0  # Number of finished games that ``_score`` has processed.
         self._pool = ThreadPoolExecutor(num_slots, thread_name_prefix="engine")
         self._stopped = False
         self.num_scored = 0
@@ -75,19 +75,19 @@ class EngineSide(Side):
         self.disagreements: dict[int, str] = {}
         """Descriptions of scoring disagreements, by game index."""
         self.num_other_winners = 0
-        """Number of disagreements about the winner; see ``EngineReport``."""
+        """Number of games with different winners; see ``EngineReport``."""
         self.illegal: dict[int, str] = {}
         """Descriptions of the engine's illegal moves, by game index."""
         self._disputes: dict[int, Dispute] = {}  # Disputed games, by game index.
 
     def move(self, match: Any, player: int) -> None:
-        """Requests one move in every game in which the engine is to move, concurrently.
+        """Requests a move in each game in which the engine is to move, concurrently.
 
         If the engine rejects a legal move, the game ends as disputed.
 
         Raises:
-            RunError: An engine died or timed out, or it refuses to set up a game or to
-                move.
+            RunError: An engine process died, timed out, or refused to set up a game or
+                to move.
         """
         match.port(player).next()  # Starts new games in free slots.
         self._score(match)
@@ -113,27 +113,27 @@ class EngineSide(Side):
                     vertex=answer.vertex,
                     words=answer.words,
                 )
-                # Resign only to end the game. The dispute replaces the core's result.
+                # Resigning ends the game in the core. The dispute replaces its result.
                 match.resign(turn.index)
             else:
                 self._play(match, turn, answer)
 
     def dispute(self, index: int) -> Dispute | None:
-        """Returns the legal move that the engine rejected in game ``index``, if any."""
+        """Returns the dispute of game ``index``; None if the game has a result."""
         return self._disputes.get(index)
 
     def illegal_move(self, index: int) -> str:
-        """Returns the engine's illegal move in game ``index``; empty if none."""
+        """Returns a description of the illegal move in game ``index``, or ""."""
         return self.illegal.get(index, "")
 
     def finish(self, match: Any, player: int) -> None:
-        """Compares the scores of the last games, and closes the engines."""
+        """Compares the scores of the last games, and closes the idle processes."""
         self._score(match)
         for engine in self._free:
             engine.close()
 
     def stop(self) -> None:
-        """Kills all engine processes of this side."""
+        """Kills all engine processes of this side. Any thread may call this."""
         self._stopped = True
         for engine in [*self._free, *self._seats.values()]:
             engine.kill()
@@ -171,8 +171,8 @@ class EngineSide(Side):
         match.resign(turn.index)
 
     def _leave(self, engine: EngineProcess) -> None:
-        """Saves ``engine`` for another game, or closes it if it can play only one."""
-        self._free.append(engine)  # Already here, so that ``stop`` can kill it.
+        """Keeps ``engine`` for another game if it can play again, or closes it."""
+        self._free.append(engine)  # Before the call, so that ``stop`` can kill it.
         try:
             is_free = engine.is_free()
         except Exception:
@@ -184,13 +184,13 @@ class EngineSide(Side):
             engine.close()
 
     def _score(self, match: Any) -> None:
-        """Compares the engine's score with tengen's in each newly finished game."""
+        """Compares the engine's score with tengen's in newly finished games. Blocks."""
         if match.num_games == self._num_seen:
             return
         num_points = self._game.height * self._game.width
         for game in match.games(self._num_seen):
             self._num_seen += 1
-            # A game without an engine process ended before the engine's first move.
+            # A game has no engine process if it ended before the engine's first move.
             seat = self._seats.pop(game.index, None)
             if seat is None:
                 continue
@@ -206,7 +206,7 @@ class EngineSide(Side):
                 is_same = _points(theirs) == _points(ours)
                 num_seki = 0 if is_same else seat.num_seki()
             except MoveRefusedError:
-                continue  # It rejects the last pass, so it cannot score the game.
+                continue  # An engine that rejects the last pass cannot score the game.
             except Exception:
                 if self._stopped:
                     return
@@ -214,15 +214,15 @@ class EngineSide(Side):
             self.num_scored += 1
             if not is_same:
                 self.num_other_winners += theirs[:1].upper() != ours[:1]
-                seki = f", which sees {num_seki} stones in seki" if num_seki else ""
+                seki = f", with {num_seki} stones in seki" if num_seki else ""
                 self.disagreements[game.index] = (
-                    f"game {game.index} is {ours} here and {theirs[:20]} to the engine"
-                    f"{seki}"
+                    f"game {game.index} is {ours}, and the engine says "
+                    f"{theirs[:20]}{seki}"
                 )
 
 
 def check_engine(player: EnginePlayer, task: str) -> None:
-    """Checks an engine: starts it, lets it set up a game, and closes it. Blocks.
+    """Checks that an engine can be started and can set up a game. Blocks.
 
     Args:
         player: The engine.
@@ -237,12 +237,12 @@ def check_engine(player: EnginePlayer, task: str) -> None:
 
 
 def _first(notes: dict[int, str]) -> str:
-    """Returns the note of the game with the lowest index; empty if there is none."""
+    """Returns the note about the game with the lowest index; "" if there is none."""
     return notes[min(notes)] if notes else ""
 
 
 def _points(score: str) -> float | None:
-    """Returns Black's lead from text such as ``W+3.5``; None if it has no number."""
+    """Parses a score such as ``W+3.5``; returns Black's lead in points, or None."""
     if score.strip() == "0":
         return 0.0
     match = re.fullmatch(r"\s*([BbWw])\+([0-9]{1,4}(?:\.[0-9]{1,3})?)\s*", score)

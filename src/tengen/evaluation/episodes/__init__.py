@@ -1,1 +1,1 @@
-"""Evaluates agents in environments on complete episodes, and records videos."""
+"""Plays complete episodes to evaluate agents in environments, and records videos."""

@@ -1,6 +1,6 @@
 """Records videos of the first episodes of an evaluation, one file per episode.
 
-Video i shows the first episode of copy i, so the number of copies limits the videos.
+Video i shows the first episode of copy i, so videos cannot outnumber the copies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tengen.run.publish import publish_file
 __all__ = ["MAX_FILMS", "FilmFile", "Films"]
 
 MAX_FILMS = 3
-"""The maximum number of episodes that are recorded as videos."""
+"""The maximum number of videos of one evaluation."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,11 @@ class FilmFile:
     episode: int
     """Index of the recorded episode, from 0."""
     num_steps: int
-    """Number of environment steps in the video, which can end before the episode."""
+    """Number of environment steps in the video, which may end before the episode."""
     num_pictures: int
-    """Number of frames in the video: one before the first step, then one per step, or
-    one per several steps if the environment exceeds the maximum frame rate."""
+    """Number of frames in the video. One frame precedes the first step. Then each step
+    adds a frame, or only every k-th step if the environment exceeds the maximum frame
+    rate."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the fields as a dictionary of JSON values."""
@@ -54,12 +55,12 @@ class FilmFile:
 
 
 class Films:
-    """The videos of one evaluation. The caller must ``close`` it, even after an error.
+    """The videos of one evaluation. Callers must call ``close``, even after an error.
 
     Args:
         folder: The output folder, created if missing; earlier videos are replaced.
         num_films: Number of episodes to record, at least 1.
-        max_steps: Number of steps after which the videos end.
+        max_steps: Maximum number of environment steps in a video.
         film_format: The video format; None for the result of ``choose_format``.
 
     Attributes:
@@ -85,7 +86,7 @@ class Films:
         self._reels: list[_Reel] = []
 
     def filming(self, env: FilmedEnv) -> Env:
-        """Returns a wrapper of ``env`` that records the first episodes of its copies.
+        """Returns a wrapper of ``env`` that records its copies' first episodes.
 
         Args:
             env: The environment, already reset, with at least ``num_films`` copies.
@@ -95,7 +96,7 @@ class Films:
         return filming
 
     def publish(self) -> list[FilmFile]:
-        """Writes each video file atomically. Blocks while the videos are encoded.
+        """Writes the video files, each atomically. Blocks while videos are encoded.
 
         Raises:
             RunError: The encoder fails, or writing to the disk fails.
@@ -108,7 +109,7 @@ class Films:
         return files
 
     def close(self) -> None:
-        """Discards videos that have not been published. Idempotent."""
+        """Discards the videos that are not published. Idempotent."""
         for reel in self._reels:
             reel.film.discard()
 
@@ -182,11 +183,7 @@ class _FilmingEnv(EnvWrapper):
 
 
 def _prepare(folder: Path) -> None:
-    """Creates the output folder if missing, and checks that it is writable.
-
-    Raises:
-        UsageError: The folder cannot be created or is not writable.
-    """
+    """Creates the folder if missing; raises UsageError if it is not writable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

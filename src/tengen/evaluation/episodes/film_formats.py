@@ -1,6 +1,6 @@
 """Video formats: mp4 with ffmpeg, or gif with Pillow as the fallback.
 
-The mp4 encoder runs while frames arrive. The gif encoder holds all frames in memory.
+The mp4 encoder works while frames arrive. The gif encoder keeps all frames in memory.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ __all__ = [
 ]
 
 MAX_PICTURES_PER_S = 50.0
-"""The maximum frame rate of videos. A gif shows each frame for at least 0.02 s."""
+"""The maximum frame rate of videos: a frame of a gif lasts at least 0.02 s."""
 _MAX_PICTURES = 30_000
-# Maximum total pixels of a gif, because all frames stay in memory, one byte per pixel.
+# Maximum number of pixels in all frames of a gif, which takes one byte of memory each.
 _MAX_GIF_PIXELS = 200_000_000
 _END_S = 300.0
 
 
 class Film(Protocol):
-    """The encoder of one video. Used by one thread at a time."""
+    """The encoder of one video. Not thread-safe."""
 
     def add(self, picture: Picture) -> None:
-        """Adds the frame ``picture``; its size should be that of the video.
+        """Adds the frame ``picture``, which should have the video's size.
 
         Raises:
             RunError: The encoder has failed.
@@ -70,13 +70,13 @@ class FilmFormat(Protocol):
         """Human-readable description of the format and its encoder."""
 
     def max_pictures(self, picture: Picture) -> int:
-        """Returns the maximum number of frames per video, if they have this size."""
+        """Returns the maximum number of frames in a video of this frame size."""
 
     def begin(self, picture: Picture, pictures_per_s: float) -> Film:
         """Returns an encoder for a new video.
 
         Args:
-            picture: A frame that sets the video's size; it is not added to the video.
+            picture: A frame of the video's size. It is not added to the video.
             pictures_per_s: The frame rate, at most ``MAX_PICTURES_PER_S``.
         """
 
@@ -93,7 +93,7 @@ def choose_format() -> FilmFormat:
     if importlib.util.find_spec("PIL") is not None:
         return Gif()
     raise UsageError(
-        "video (no encoder) needs ffmpeg or Pillow, and neither is found; "
+        "video (no encoder) needs ffmpeg or Pillow, and neither was found; "
         f"{pip_install_extra('video')}"
     )
 
@@ -109,7 +109,7 @@ def find_ffmpeg() -> str | None:
 
 
 class Mp4:
-    """The video format mp4 with H.264, which all browsers and players support.
+    """The video format mp4 with the codec H.264, which all browsers support.
 
     Args:
         program: The path of ffmpeg.
@@ -118,7 +118,7 @@ class Mp4:
     suffix = ".mp4"
 
     def __init__(self, program: str) -> None:
-        self.why = f"mp4 by {program}"
+        self.why = f"mp4, with {program}"
         self._program = program
 
     def max_pictures(self, picture: Picture) -> int:
@@ -139,7 +139,7 @@ class Gif:
     def why(self) -> str:
         """See ``FilmFormat``, the interface that this method implements."""
         line = pip_install_extra("video")
-        return f"gif, as no ffmpeg that writes mp4 is found; {line}"
+        return f"gif, because no ffmpeg that writes mp4 was found; {line}"
 
     def max_pictures(self, picture: Picture) -> int:
         """See ``FilmFormat``, the interface that this method implements."""
@@ -157,12 +157,12 @@ class _Mp4Film:
         height, width, _ = picture.shape
         self._folder = tempfile.TemporaryDirectory(prefix="tengen-film-")
         self._path = Path(self._folder.name) / "film.mp4"
-        # Write ffmpeg's log to a file, because an unread pipe would fill and block it.
+        # Write ffmpeg's log to a file: an unread pipe would fill up and block ffmpeg.
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         words = [program, "-hide_banner", "-loglevel", "error", "-nostdin", "-y"]
         words += ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"]
         words += ["-r", f"{pictures_per_s:g}", "-i", "pipe:0", "-an"]
-        # Pad frames, because chroma subsampling requires an even width and height.
+        # Pad frames: chroma subsampling (yuv420p) requires an even width and height.
         words += ["-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-pix_fmt", "yuv420p"]
         words += ["-c:v", "libx264", "-crf", "18", "-movflags", "+faststart"]
         self._process = subprocess.Popen(
@@ -203,8 +203,8 @@ class _Mp4Film:
         self._log.seek(0)
         said = " ".join(self._log.read(500).decode(errors="replace").split())
         return RunError(
-            f"film (ffmpeg) must be encoded, but ffmpeg ended with code "
-            f"{self._process.returncode}: {said}; try another one, or none for a gif"
+            "film (ffmpeg) cannot be encoded, ffmpeg ended with exit code "
+            f"{self._process.returncode}: {said}; use another, or none for a gif"
         )
 
 
@@ -221,7 +221,7 @@ class _GifFilm:
     def finish(self) -> bytes:
         data = io.BytesIO()
         first, *others = self._pictures
-        # Pillow merges equal consecutive frames into one frame with a longer duration.
+        # Pillow merges consecutive equal frames into one frame with a longer duration.
         first.save(
             data,
             "GIF",
@@ -238,7 +238,7 @@ class _GifFilm:
 
 
 def _works(program: str) -> bool:
-    """Returns whether the ffmpeg at ``program`` encodes H.264; some builds do not."""
+    """Returns whether the ffmpeg at ``program`` encodes H.264, as most builds do."""
     picture = np.zeros((16, 16, 3), np.uint8)
     try:
         film = _Mp4Film(program, picture, 10.0)

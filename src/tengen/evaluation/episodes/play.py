@@ -1,10 +1,10 @@
-"""Evaluates an agent in an environment on complete episodes.
+"""Plays complete episodes to evaluate an agent in an environment.
 
-The environment is vectorized, so that the network evaluates batches. The counted
-episodes are fixed in advance: with C copies, episode i is episode ``i // C`` of copy
-``i % C``. Counting the first N episodes that end would bias the result toward short
-episodes, which have low returns in some environments and high returns in others. A copy
-that has played its episodes continues to step, but these steps do not count.
+The environment is vectorized, so that the network evaluates batches. Which episodes
+count is fixed in advance: with C copies, episode i is episode ``i // C`` of copy ``i %
+C``. Counting the first N episodes to end would favour short episodes and bias the mean
+return. After its last counted episode, a copy keeps stepping, and its steps are
+ignored.
 """
 
 from __future__ import annotations
@@ -43,28 +43,24 @@ ActingMode = Literal["greedy", "sampled", "epsilon"]
 
 @dataclass(frozen=True, kw_only=True)
 class Acting:
-    """The method by which an agent chooses actions in evaluation."""
+    """How an agent chooses actions in an evaluation."""
 
     mode: ActingMode = "greedy"
     """``greedy`` takes the best action. ``sampled`` samples from the policy, as in
     training; it requires an agent with a policy. ``epsilon`` is epsilon-greedy."""
     epsilon: float = 0.001
-    """Probability of a random action in mode ``epsilon``, in [0, 1]. Continuous actions
-    are always greedy in this mode."""
+    """Probability of a uniformly random action in mode ``epsilon``, in [0, 1]. For
+    continuous actions, this mode is greedy."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges of the fields.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_literals(self)
         rule = "must be in [0, 1]; use 0.001"
         check(0 <= self.epsilon <= 1, "epsilon", self.epsilon, rule)
 
     def __str__(self) -> str:
         if self.mode == "epsilon":
-            return f"greedy but for epsilon {self.epsilon:g}"
+            return f"greedy, except for epsilon {self.epsilon:g}"
         return self.mode
 
     def choose(
@@ -75,10 +71,10 @@ class Acting:
         draw: Draws,
         mask: NDArray[np.bool_] | None = None,
     ) -> NDArray[Any]:
-        """Returns one action per row of the network's outputs, ``[N, ...]``.
+        """Returns the actions ``[N, ...]``, one for each row of the network's outputs.
 
         Args:
-            policy: The agent, which chooses actions from ``outputs``.
+            policy: The agent that chooses actions from ``outputs``.
             outputs: The network's outputs, arrays of shape ``[N, ...]``.
             actions: The environment's action space.
             draw: The random number generator.
@@ -106,10 +102,10 @@ class Acting:
 
 
 class Draws:
-    """A generator of uniform random numbers that depend on a seed and a call counter.
+    """A counter-based generator of uniform random numbers.
 
     Args:
-        seed: Seed of the generator, 0 to 2^64 - 1.
+        seed: Seed, 0 to 2^64 - 1. The numbers depend on it and on the number of calls.
     """
 
     def __init__(self, seed: int) -> None:
@@ -124,7 +120,7 @@ class Draws:
 
 
 MAX_STEPS = 108_000
-"""Default maximum number of steps per episode, after which it is cut."""
+"""Default maximum number of steps per episode. A longer episode is cut."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +150,7 @@ class EpisodesReport:
         return sum(self.lengths)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the report as JSON values; ``low`` and ``high`` are ``interval``."""
+        """Returns the report as JSON values; ``low`` and ``high`` give ``interval``."""
         low, high = self.interval or (None, None)
         return {
             "episodes": len(self.returns),
@@ -183,20 +179,21 @@ def play_episodes(
 ) -> EpisodesReport:
     """Plays episodes, and returns a report of their returns and lengths. Blocks.
 
-    The returns depend only on the model, the seeds and the numbers of episodes and
-    vectorized copies. With C copies, episode i is episode ``i // C`` of copy ``i % C``.
+    The returns depend only on the model, the environment's seed, ``acting``, ``seed``,
+    and the numbers of episodes and vectorized copies. With C copies, episode i is
+    episode ``i // C`` of copy ``i % C``.
 
     Args:
-        env: The environment, with at most ``num_episodes`` vectorized copies. It is
-            reset first, and not closed.
+        env: The environment, with at most ``num_episodes`` vectorized copies. This
+            function resets it, but does not close it.
         policy: The agent, which chooses the actions.
         backend: The backend that evaluates the agent's network.
         num_episodes: Number of episodes, at least 1.
         model: The model's name in error messages.
-        max_steps: Steps after which an episode is cut, at least 1. A copy cannot be
-            reset individually, so its later episodes are not played, and the report
-            has fewer episodes.
-        acting: The method of choosing actions; None for greedy.
+        max_steps: Steps after which an episode is cut, at least 1. Because a single
+            copy cannot be reset, a copy plays no further episodes after a cut one, and
+            the report has fewer than ``num_episodes``.
+        acting: How to choose actions; None for greedy.
         seed: Seed of the random numbers for ``acting``, 0 to 2^64 - 1.
         watch: Called after each episode, with the number of finished episodes.
 
@@ -209,12 +206,12 @@ def play_episodes(
         num_envs <= num_episodes,
         "num_envs",
         num_envs,
-        f"must be at most the episodes ({num_episodes}); make fewer copies",
+        f"must be at most the number of episodes ({num_episodes}); lower it",
     )
     rows = EnvironmentRows(backend.signature, actions, num_envs)
     runner = backend.bind(rows.inputs, rows.outputs, rows.state)
     returns, lengths = np.zeros(num_episodes), np.zeros(num_episodes, np.int64)
-    # The index of each copy's current episode. Indices >= num_episodes do not count.
+    # The index of each copy's current episode; from num_episodes on, it does not count.
     playing = np.arange(num_envs)
     num_over = num_cut = 0
     acting, draws = acting or Acting(), Draws(seed)
@@ -247,15 +244,15 @@ def play_episodes(
 
 
 _CONFIDENCE = 0.95
-# Number of bisection steps for a quantile. More steps do not improve a float64.
+# Bisection steps for a quantile; further steps would not change a float64.
 _NUM_HALVINGS = 80
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """Returns the 95 % confidence interval of a distribution's mean (Student's t).
+    """Returns the 95 % confidence interval of the mean of a distribution.
 
-    The interval is exact for a normal distribution, and a good approximation for large
-    samples of other distributions. If all values are equal, its width is 0.
+    Uses Student's t. The interval is exact for a normal distribution, and approximate
+    for large samples of other distributions. If all values are equal, its width is 0.
 
     Source: Student 1908, "The probable error of a mean".
 
@@ -263,7 +260,7 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
         values: The sample from the distribution, at least one value.
 
     Returns:
-        The lower and upper bounds; None for a single value, which has no variance.
+        The lower and the upper bound; None for a single value, which has no variance.
     """
     if len(values) < 2:
         return None
@@ -274,8 +271,8 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def _t_quantile(freedom: int) -> float:
-    """Returns the two-sided 95 % quantile of Student's t for ``freedom`` degrees."""
-    low, high = 1.0, 16.0  # Bracket: 12.7 for 1 degree of freedom, 1.96 in the limit.
+    """Returns the two-sided 95 % quantile of Student's t of ``freedom`` degrees."""
+    low, high = 1.0, 16.0  # The quantile is 12.7 for freedom 1 and decreases to 1.96.
     for _ in range(_NUM_HALVINGS):
         middle = (low + high) / 2
         if _probability_within(middle, freedom) < _CONFIDENCE:
@@ -293,7 +290,7 @@ def _probability_within(t: float, freedom: int) -> float:
     angle = math.atan(t / math.sqrt(freedom))
     sine, cosine = math.sin(angle), math.cos(angle)
     is_odd = freedom % 2
-    # Each term of the series is the previous term times a fraction of cosine squared.
+    # The terms of the series are cumulative products of these fractions.
     terms = np.arange(1, (freedom - is_odd) // 2)
     fractions = cosine**2 * (2 * terms - 1 + is_odd) / (2 * terms + is_odd)
     series = 1.0 + float(np.cumprod(fractions).sum())

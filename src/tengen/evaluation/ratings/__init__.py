@@ -1,1 +1,1 @@
-"""Rates players by their match results, and models on a ladder of anchors."""
+"""Computes Elo ratings from match results, and rates models on a ladder of anchors."""

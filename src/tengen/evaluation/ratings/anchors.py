@@ -1,10 +1,11 @@
 """Anchors: fixed players, whose ratings define the Elo scale of a game.
 
-A ladder begins with ``random``, rated 0. ``mcts:N`` and, in Go, KataGo networks
-(``katago:FILE``) follow. Matches between neighbours determine the ratings. For some
-games tengen ships results, measured with ``benchmarks/strength/measure_anchors.py``;
-otherwise a run plays the matches once and stores the results in ``RUN/eval``. Ratings
-across a gap of several hundred Elo have large errors, which the intervals omit.
+The weakest anchor of a ladder is ``random``, rated 0. Stronger anchors are ``mcts:N``
+and, in Go, KataGo networks (``katago:FILE``). Matches between neighbours determine
+their ratings. For some games tengen ships the results of these matches, measured with
+``benchmarks/strength/measure_anchors.py``; otherwise a run plays them once and stores
+the results in ``RUN/eval``. If neighbours differ by several hundred Elo, their ratings
+have large errors, which confidence intervals of models do not include.
 """
 
 from __future__ import annotations
@@ -53,9 +54,9 @@ class KatagoAnchor:
 
     @functools.cached_property
     def name(self) -> str:
-        """The anchor's name in match records: the file's digest and the simulations.
+        """The anchor's name in match records, with the file's digest and simulations.
 
-        If the file cannot be read, the name is ``word``, which no record contains.
+        If the file cannot be read, the name is ``word``, which occurs in no record.
         """
         try:
             digest = file_sha256(Path(self.word.removeprefix(KATAGO)))
@@ -65,7 +66,7 @@ class KatagoAnchor:
 
 
 FixedPlayer: TypeAlias = RandomPlayer | MctsPlayer | KatagoAnchor
-"""A player whose strength never changes, so that it can serve as an anchor."""
+"""A player whose strength never changes, and which can therefore be an anchor."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +74,13 @@ class Anchor:
     """A fixed player on the ladder, with its rating."""
 
     player: FixedPlayer
-    """The player, whose strength never changes."""
+    """The player."""
     elo: float
-    """The player's Elo rating, on a scale where ``random`` is rated 0."""
+    """The player's Elo rating on the scale on which ``random`` is rated 0."""
 
 
 def fixed_players(words: Iterable[str], num_simulations: int = 1) -> list[FixedPlayer]:
-    """Returns the fixed players that ``words`` names, without opening a file.
+    """Returns the fixed players that ``words`` names. Opens no file.
 
     Args:
         words: Player names, weakest first: ``random``, ``mcts:N`` or ``katago:FILE``.
@@ -97,12 +98,12 @@ def fixed_players(words: Iterable[str], num_simulations: int = 1) -> list[FixedP
             player = fixed_player(word)
         if player is None:
             raise UsageError(
-                f"anchor ({word}) must be random, mcts:N or katago:FILE; name players "
-                f"that never change"
+                f"anchor ({word}) must be random, mcts:N or katago:FILE; choose "
+                "players that never change"
             )
         players.append(player)
     if not players or players[0].name != "random":
-        raise UsageError("anchors must begin with random, whose rating is 0; add it")
+        raise UsageError("anchors must start with random, whose rating is 0; add it")
     return players
 
 
@@ -121,7 +122,7 @@ def opened_anchor(player: FixedPlayer, game: Game, num_threads: int) -> MatchPla
 
 
 def shipped_pairings(task: str) -> list[Pairing]:
-    """Returns the anchors' match results shipped with tengen for a game, if any."""
+    """Returns the shipped match results between a game's anchors, maybe none."""
     return [
         Pairing(a, b, Tally(wins_a, draws, wins_b))
         for a, b, wins_a, draws, wins_b in _shipped().get(task, [])
@@ -131,11 +132,11 @@ def shipped_pairings(task: str) -> list[Pairing]:
 def rate_anchors(
     players: Sequence[FixedPlayer], pairings: Iterable[Pairing]
 ) -> list[Anchor]:
-    """Returns the ladder with ratings, cut off where two neighbours have no results.
+    """Returns the rated anchors, up to the first pair of neighbours without results.
 
     Args:
         players: The players of the ladder, weakest first.
-        pairings: Match results; results of players outside the ladder are ignored.
+        pairings: Match results. Those of other players are ignored.
     """
     known = list(pairings)
     met = {frozenset((p.a, p.b)) for p in known if p.tally.num_games}
@@ -162,10 +163,10 @@ def measure_anchors(
     opening_plies: int = 2,
     stop: Callable[[], bool] = lambda: False,
 ) -> list[Anchor]:
-    """Plays the missing matches between ladder neighbours; returns the rated ladder.
+    """Plays the missing matches between neighbours; returns the rated anchors.
 
-    Blocks during the matches. Seeds are fixed, so the same arguments give the same
-    ladder in every run.
+    Blocks during the matches. Their seed is fixed, so the same arguments give the same
+    ratings in every run.
 
     Args:
         run: The run directory, which stores results as ``anchor-<name>-<n>.json``.
@@ -175,7 +176,7 @@ def measure_anchors(
         num_simulations: Simulations per move of KataGo networks.
         num_threads: Number of threads that play games.
         opening_plies: Random plies at the start of each game.
-        stop: Called ten times a second; ends the measurement if it returns True.
+        stop: Called ten times a second; ends the current match if it returns True.
 
     Raises:
         MatchStopped: ``stop`` ended a match; earlier matches are recorded.

@@ -1,9 +1,9 @@
 """Fits Elo ratings of many players to their match results.
 
 Source: Bradley and Terry 1952, "Rank analysis of incomplete block designs". Differs
-from the paper: ratings use the Elo scale, draws count as half a win, some ratings are
-fixed, a weak prior makes the ratings of perfect scores finite, and another prior links
-a player to its earlier version, as in Coulom 2008, "Whole-History Rating".
+from the paper: ratings use the Elo scale, a draw counts as half a win, some ratings are
+fixed, a weak prior keeps ratings finite after only wins or only losses, and another
+prior links a player to its earlier version, as in Coulom 2008, "Whole-History Rating".
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tengen.evaluation.elo import Z_95, Tally
 __all__ = ["PRIOR_DRAWS", "Link", "Pairing", "Rating", "fit_ratings"]
 
 PRIOR_DRAWS = 1.0
-"""Number of virtual draws added, as a prior, to each pair of players with results."""
+"""Number of virtual draws added as a prior to each pair of players with results."""
 
 _ELO = 400.0 / math.log(10.0)  # Elo per natural unit of strength (log-odds).
 _MAX_STEPS = 500
 _TOLERANCE = 1e-10
-# The maximum change of a strength per Newton step, in natural units (174 Elo). For
-# larger changes the quadratic approximation of the log-likelihood is poor.
+# The maximum change of a strength per Newton step, in natural units (1 is 174 Elo).
+# Beyond it, the quadratic approximation of the log-likelihood is poor.
 _MAX_MOVE = 1.0
 
 
@@ -45,7 +45,7 @@ class Pairing:
 
 @dataclass(frozen=True)
 class Link:
-    """A prior on ratings: two versions of a player have similar strength."""
+    """A prior on ratings: two versions of a player have similar ratings."""
 
     a: str
     """Name of one version; its rating must not be fixed."""
@@ -62,7 +62,8 @@ class Rating:
     elo: float
     """The rating, on the Elo scale that the fixed players define."""
     standard_error: float
-    """Standard error of ``elo``, from the observed Fisher information; 0 if fixed."""
+    """Standard error of ``elo``, from the observed Fisher information; 0 if ``elo`` is
+    fixed."""
     num_games: int
     """Number of games that the player has played."""
 
@@ -79,18 +80,18 @@ def fit_ratings(
 ) -> dict[str, Rating]:
     """Returns the maximum a posteriori ratings of all players, by player name.
 
-    Newton's method maximizes the posterior of the ratings given the match results. The
-    maximum is unique. Standard errors do not include the uncertainty of fixed ratings.
+    Newton's method maximizes the posterior probability of the ratings given the match
+    results. The maximum is unique. Standard errors treat fixed ratings as exact.
 
     Args:
-        pairings: Match results. A pair of players may occur several times, in either
+        pairings: Match results. Two players may occur in several pairings and in either
             order. Pairings without games are ignored.
         fixed: Known Elo ratings by player name, at least one.
         links: Priors that link versions of players in ``pairings``.
 
     Raises:
-        UsageError: A player has no chain of opponents to a player with a fixed rating,
-            or no rating is fixed.
+        UsageError: No rating is fixed, or a player is not connected through opponents
+            to a player with a fixed rating.
     """
     if not fixed:
         raise UsageError("fixed (no rating) must name a player; fix random at 0")
@@ -112,7 +113,7 @@ def fit_ratings(
 
 
 def _merge(pairings: Iterable[Pairing]) -> dict[tuple[str, str], Tally]:
-    """Returns one tally per pair of players, except for a player and itself."""
+    """Returns one tally per pair of players; ignores games of a player with itself."""
     pairs: dict[tuple[str, str], Tally] = {}
     for pairing in pairings:
         a, b, tally = pairing.a, pairing.b, pairing.tally
@@ -139,7 +140,7 @@ def _check_connected(
     lost = sorted(set(opponents) - reached)
     if lost:
         raise UsageError(
-            f"pairings (of {lost[0]}) must lead to a player of known rating; "
+            f"pairings (of {lost[0]}) must connect it to a player of known rating; "
             f"play it against {min(fixed)}"
         )
 
@@ -177,8 +178,8 @@ class _Problem:
                 break
             step = np.linalg.solve(information, gradient)
             scale = min(1.0, _MAX_MOVE / float(np.abs(step).max()))
-            # A step may overshoot the maximum, so halve it until the log posterior
-            # does not decrease. This terminates, because the step is an ascent.
+            # A step may overshoot the maximum, so halve it until the log posterior does
+            # not decrease. This ends, because the step points in an ascent direction.
             while scale > 1e-12:
                 moved = free + scale * step
                 moved_value = self._log_posterior(moved)
@@ -233,8 +234,8 @@ class _Problem:
 
         difference = self._difference(free, self._a, self._b)
         win = 0.5 + 0.5 * np.tanh(0.5 * difference)
-        # Compute p (1 - p) in a form that never rounds to 0, so that the information
-        # matrix is positive definite.
+        # This form of p (1 - p) never rounds to 0, which keeps the information matrix
+        # positive definite.
         weight = self._games / (2.0 * np.cosh(0.5 * difference)) ** 2
         add(self._a, self._b, self._points - self._games * win, weight)
         moved = self._difference(free, self._later, self._earlier)

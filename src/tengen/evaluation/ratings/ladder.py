@@ -30,7 +30,7 @@ from tengen.search import PlayConfig
 
 __all__ = ["LadderConfig", "nearest_anchor", "rate_generation", "run_ratings"]
 
-# Prior standard deviation, in Elo, of a rating change if training grows e-fold.
+# Prior standard deviation, in Elo, of the change in rating when training grows e-fold.
 _DRIFT = 400.0
 
 
@@ -39,13 +39,13 @@ class LadderConfig:
     """Settings for rating a run's models while the run trains."""
 
     num_games: int = bounded(16, 2, MAX_GAMES)
-    """Number of games with which a model is rated, at least 2."""
+    """Number of games that determine a model's rating, at least 2."""
     round_games: int = bounded(8, 2, MAX_GAMES)
-    """Number of games per round, at least 2. Each round chooses one anchor to play."""
+    """Number of games per round, at least 2. A round is played against one anchor."""
     anchor_games: int = bounded(20, 2, MAX_GAMES)
-    """Number of games per match between anchors, for a game without shipped results."""
+    """Number of games per match between anchors, if the game has no shipped results."""
     final_games: int = bounded(40, 0, MAX_GAMES)
-    """Number of games against ``final_opponent`` at the end of training, or 0."""
+    """Number of games against ``final_opponent`` at the end of training; 0 for none."""
     final_opponent: str = "mcts:1000"
     """The opponent of the match at the end of training: ``random`` or ``mcts:N``."""
     num_simulations: int = 64
@@ -53,12 +53,12 @@ class LadderConfig:
     opening_plies: int = 2
     """Number of random plies at the start of each game."""
     book: bool = False
-    """Whether games start with an opening from ``agent.book``, before random plies.
-    Matches between anchors use no book."""
+    """Whether each game starts with an opening from ``agent.book``, before random
+    plies. Matches between anchors use no book."""
     time_share: float = bounded(
         0.05, 0, 1, below=True, rule="must be at least 0 and below 1; use 0.05"
     )
-    """Maximum share of a run's time spent on rating, in [0, 1); 0 disables rating."""
+    """Maximum share of a run's time for rating models, in [0, 1); 0 disables rating."""
     anchors: tuple[str, ...] = (
         "random",
         "mcts:30",
@@ -72,11 +72,7 @@ class LadderConfig:
     network that searches with ``num_simulations``)."""
 
     def __post_init__(self) -> None:
-        """Checks the ranges of the fields.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
+        """Raises UsageError if a field is out of its range."""
         check_fields(self)
         check_moves(self.num_simulations, self.opening_plies)
         fixed_players(self.anchors)
@@ -84,7 +80,7 @@ class LadderConfig:
             fixed_player(self.final_opponent) is not None,
             "final_opponent",
             self.final_opponent,
-            "must be random or mcts:N; name a player that never changes",
+            "must be random or mcts:N; choose a player that never changes",
         )
 
 
@@ -104,12 +100,13 @@ def rate_generation(
 ) -> Rating:
     """Plays a model against anchors near its strength; returns its rating. Blocks.
 
-    In each round the model plays the anchor with the nearest rating, whose games are
-    the most informative. Each round is recorded as ``RUN/eval/<model>-<n>.json``. The
-    first round assumes the rating of the newest rated model.
+    In each round the model plays the anchor whose rating is nearest to its own, because
+    such games are the most informative. Before the first round, the rating of the
+    newest rated model stands in. Each round is recorded as
+    ``RUN/eval/<model>-<n>.json``.
 
     Args:
-        run: The run directory, which stores the results. Used by one process at a time.
+        run: The run directory, in which one process at a time may rate models.
         number: The model's number in ``RUN/models``.
         player: The player that uses the model.
         game: The game to play.
@@ -118,8 +115,8 @@ def rate_generation(
         book: Opening book; None for random openings.
         seed: Seed of the run, from which the seeds of rounds are derived.
         num_threads: Number of threads that play games.
-        time_limit_s: Seconds after which no round begins, except the first round.
-        stop: Called ten times a second; ends the rating if it returns True.
+        time_limit_s: Seconds after which no further round begins. None for no limit.
+        stop: Called ten times a second; ends the current match if it returns True.
 
     Raises:
         MatchStopped: ``stop`` ended a round; earlier rounds are recorded.
@@ -180,9 +177,9 @@ def run_ratings(
 ) -> dict[str, Rating]:
     """Returns the ratings of a run's models, by model number with six digits.
 
-    Reads the match records in ``RUN/eval``. Strength depends on the simulations, the
-    play settings and the book. So only matches with ``config.num_simulations``,
-    ``play`` (None for the defaults) and ``book`` (None for random openings) count.
+    Reads the match records in ``RUN/eval``. Because strength depends on simulations,
+    play settings and book, only matches with ``config.num_simulations``, ``play`` (None
+    for the defaults) and ``book`` (None for random openings) count.
 
     Raises:
         RunError: A match record is damaged.
@@ -212,8 +209,8 @@ def run_ratings(
 def _links(models: Iterable[str]) -> list[Link]:
     """Returns priors that link each rated model to the preceding rated model.
 
-    Strength grows roughly with the logarithm of training. So the prior allows a large
-    difference between early generations and a small one between late generations.
+    Strength grows roughly with the logarithm of training, so the prior allows larger
+    differences between early models than between late ones.
     """
     names = sorted(models)
     return [
@@ -231,9 +228,9 @@ def _anchors_around(
     num_threads: int,
     stop: Callable[[], bool],
 ) -> list[Anchor]:
-    """Returns the rated anchors up to the first one that is rated above ``elo``.
+    """Returns the rated anchors up to the first anchor rated above ``elo``. Blocks.
 
-    Matches of stronger anchors are slow, so they are played only if a model needs them.
+    The slow matches between stronger anchors are played only once a model needs them.
     """
     players = fixed_players(config.anchors, config.num_simulations)
     height = 1
@@ -254,21 +251,21 @@ def _anchors_around(
 
 
 def nearest_anchor(anchors: list[Anchor], elo: float) -> Anchor:
-    """Returns the anchor rated nearest to ``elo``; in a tie, the lower-rated one.
+    """Returns the anchor rated nearest to ``elo``; a tie goes to the lower-rated one.
 
-    A game is most informative if both players are equally likely to win, because its
-    Fisher information is p (1 - p) for the winning probability p.
+    The Fisher information of a game with winning probability p is p (1 - p), which is
+    highest for equally strong players.
     """
     return min(anchors, key=lambda anchor: (abs(anchor.elo - elo), anchor.elo))
 
 
 def _estimate(ratings: dict[str, Rating], name: str) -> float:
-    """Returns the rating of model ``name`` or of the rated model before it, or 0."""
+    """Returns the rating of model ``name``, else of the newest earlier one, else 0."""
     earlier = [known for known in ratings if known <= name]
     return ratings[max(earlier)].elo if earlier else 0.0
 
 
 def _round_seed(seed: int, number: int, num_rounds: int) -> int:
-    """Returns a 63-bit match seed, different for each rating round of a run."""
+    """Returns the 63-bit match seed of a rating round, different for each round."""
     text = f"rating {seed} {number} {num_rounds}".encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1

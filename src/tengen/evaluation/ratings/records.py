@@ -1,4 +1,4 @@
-"""Match records: the results of matches in ``RUN/eval``, one immutable file each."""
+"""Match records: the results of matches, in immutable files in ``RUN/eval``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 RECORD_SCHEMA = 3
-"""The schema version of new match records, and the newest that can be read."""
+"""The schema version of new match records, and the newest version that can be read."""
 
 _FILE = re.compile(r"(.+)-(\d+)\.json")
 
@@ -63,7 +63,8 @@ class MatchRecord:
 def publish_record(run: RunDirectory, name: str, record: MatchRecord) -> Path:
     """Writes a match record to ``RUN/eval/<name>-<n>.json`` with the next free n.
 
-    n starts at 1. Blocks until the file is durable. One process may use each ``name``.
+    n starts at 1. Blocks until the file is durable. Only one process may write records
+    of a given ``name``.
 
     Returns:
         The path of the new file.
@@ -110,6 +111,6 @@ def read_record(path: Path) -> MatchRecord:
         path,
         "match record",
         schema=RECORD_SCHEMA,
-        advice="remove it, its games are played again",
+        advice="remove it, and its games are played again",
     )
     return from_dict(MatchRecord, content, where=str(path))

@@ -3,8 +3,8 @@
 ``numpy.load`` can read the file. With ``deflates``, ``pack`` compresses each column
 that becomes at least an eighth smaller, and stores all other columns uncompressed. Each
 entry starts at a multiple of 64 bytes, and so does the array in an uncompressed entry.
-File times and modes are constant, so equal columns give equal files with the same zlib.
-The first entry, ``meta.json``, describes the columns.
+File times and modes are constant, so equal columns give equal files if the version of
+zlib is the same. The first entry, ``meta.json``, describes the columns.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _PADDING_FIELD = 0xD935  # the extra field that zip alignment tools use for padd
 _DEFLATE_LEVEL = 1
 _LEAST_GAIN = 1 / 8
 _RAW_DEFLATE = -15  # zlib's window size for deflated data without a zlib header
-# All entries together may inflate to _MOST_BYTES or to _MOST_GAIN times the file's
-# size. Single columns compress better, but never all columns of a large file.
+# Limit of the inflated size of all entries (zip bombs): the larger of _MOST_BYTES and
+# _MOST_GAIN times the file's size. No genuine large file compresses better in total.
 _MOST_BYTES = 1 << 26
 _MOST_GAIN = 64
 # Maximum size of meta.json; its parsed values need many times as much memory.
@@ -105,7 +105,7 @@ class ArchiveReader(Closable):
         try:
             self._descriptor = os.open(path, os.O_RDONLY)
         except (OSError, ValueError) as error:
-            why = os_reason(error) if isinstance(error, OSError) else "a name of none"
+            why = os_reason(error) if isinstance(error, OSError) else "invalid path"
             raise RunError(
                 f"segment ({path}) cannot be opened, {why}; {self.advice(path)}"
             ) from error
@@ -144,7 +144,7 @@ class ArchiveReader(Closable):
         """
         number = self.meta.get(name)
         if type(number) is not int or number < 0:
-            raise self._damaged(f"its {name} is no number")
+            raise self._damaged(f"its {name} is not a number")
         return number
 
     def read(self, name: str) -> NDArray[Any]:
@@ -186,8 +186,8 @@ class ArchiveReader(Closable):
         if meta["schema"] < _OLDEST_SCHEMA:
             raise UsageError(
                 f"schema ({meta['schema']}) of {self.path} must be {_OLDEST_SCHEMA} to "
-                f"{SCHEMA}, what this tengen reads; use the one that made it, or begin "
-                "a new run"
+                f"{SCHEMA} for this version; use the tengen that made it, or start a "
+                "new run"
             )
         return meta
 
@@ -204,12 +204,12 @@ class ArchiveReader(Closable):
             num_bytes = self._num_bytes
             most = max(_MOST_BYTES, _MOST_GAIN * self.size_bytes)
         if info.compress_size > self.size_bytes or num_bytes > most:
-            raise self._damaged(f"{entry} cannot be as large as it says")
+            raise self._damaged(f"{entry} declares an impossible size")
         data = self._pread(start, info.compress_size)
         if info.compress_type == zipfile.ZIP_DEFLATED:
             data = self._inflate(data, info)
         if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
-            raise self._damaged(f"{entry} differs from its CRC")
+            raise self._damaged(f"the CRC of {entry} is wrong")
         return data
 
     def _inflate(self, data: bytes, info: zipfile.ZipInfo) -> bytes:
@@ -219,7 +219,7 @@ class ArchiveReader(Closable):
             stream = zlib.decompressobj(_RAW_DEFLATE)
             return stream.decompress(data, max(1, info.file_size))
         except zlib.error as error:
-            raise self._damaged(f"{info.filename} cannot be inflated") from error
+            raise self._damaged(f"{info.filename} cannot be decompressed") from error
 
     def _pread(self, offset: int, num_bytes: int) -> bytes:
         parts = []
@@ -279,7 +279,7 @@ def _narrow(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _npy(column: NDArray[Any]) -> bytes:
-    """Returns ``column`` as .npy 1.0; numpy's own writer pads by its version."""
+    """Returns ``column`` in the format .npy 1.0, independently of numpy's version."""
     dtype = column.dtype.newbyteorder("<")
     text = (
         f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {column.shape}, }}"

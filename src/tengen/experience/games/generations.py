@@ -72,7 +72,7 @@ def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
     begun = set(_begun(run))
     folders.sort(key=lambda folder: folder not in begun)
     for folder in folders:
-        # Skip held locks here, because an attempt to acquire one blocks for a while.
+        # Skip held locks, because an attempt to acquire a held lock blocks for a while.
         if lock_holder(folder / "lock") is not None:
             continue
         try:
@@ -80,17 +80,17 @@ def claim_writer(run: RunDirectory, incarnation: int) -> ExperienceWriter:
         except UsageError:
             continue  # another process has acquired this writer
     raise UsageError(
-        f"run ({run.path}) has {MAX_WRITERS} self-play processes, the most; stop one"
+        f"run ({run.path}) has the maximum, {MAX_WRITERS} self-play processes; stop one"
     )
 
 
 def adopt_writer(
     run: RunDirectory, incarnation: Callable[[], int], first: int
 ) -> ExperienceWriter | None:
-    """Acquires a writer that has an unfinished generation but no process, or None.
+    """Acquires a writer with an unfinished generation and no process, or returns None.
 
     If a run has fewer self-play processes than before, the remaining processes finish
-    the generations of the missing ones in this way.
+    the generations of the missing processes in this way.
 
     Args:
         run: The run.
@@ -121,11 +121,12 @@ def has_orphan(run: RunDirectory) -> bool:
 
 
 def sealed_generation(folder: Path) -> int:
-    """Returns the newest generation that a writer has sealed completely, or 0.
+    """Returns the newest generation that a writer has sealed completely; 0 for none.
 
     A generation with a journal does not count, because parts of it may be unsealed.
     """
-    # List journals first, because sealing removes a journal after adding its segment.
+    # List journals first: sealing adds a segment before it removes the journal, so that
+    # every generation is in at least one list.
     journals = find_files(folder, "*/*.journal")
     files = find_files(folder, "*/*.npz") + find_files(folder, f"*/*.{SET_ASIDE}")
     unsealed = {path.stem for path in journals}
@@ -200,8 +201,8 @@ def claim_ahead(
 def give_up_numbers(run: RunDirectory, newest: int) -> None:
     """Ensures that no generation number up to ``newest`` is ever claimed again.
 
-    Called if a process on another host has lost its writer, because the process may
-    have played games of these generations.
+    Called if a process on another host has lost its writer: the process may have played
+    games of these generations, and a second process must not play them again.
 
     Raises:
         RunError: The disk is full or fails, or the file is damaged.
@@ -221,8 +222,8 @@ def _newest_given_up(run: RunDirectory) -> int:
         raise storage_error(path, error) from error
     if not text.strip().isdecimal():
         raise RunError(
-            f"given_up ({path}) must hold the number of a generation; write the newest "
-            f"one that is in {run.experience} there"
+            f"given_up ({path}) must contain the number of a generation; write the "
+            f"newest one in {run.experience} to it"
         )
     return int(text)
 
@@ -261,8 +262,8 @@ def _begun(run: RunDirectory) -> list[Path]:
 
 def _newest_of(run: RunDirectory) -> int:
     """Returns the newest generation number in use or given up in a run, or 0."""
-    # List journals first, because another process may be sealing: it publishes a
-    # segment, then removes its journal.
+    # List journals first: a process that seals publishes a segment before it removes
+    # the journal, so that every generation is in at least one list.
     files = find_files(run.experience, "selfplay-*/*/*.journal")
     files += find_files(run.experience, "selfplay-*/*/*.npz")
     files += find_files(run.experience, f"selfplay-*/*/*.{SET_ASIDE}")
@@ -270,5 +271,5 @@ def _newest_of(run: RunDirectory) -> int:
 
 
 def _newest(files: Iterable[Path]) -> int:
-    # Temporary files, left by killed writers, have names that are not numbers.
+    # Skip temporary files of killed writers, whose names are not numbers.
     return max((int(p.stem) for p in files if p.stem.isdecimal()), default=0)

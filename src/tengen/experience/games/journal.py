@@ -92,12 +92,12 @@ class OpenSegment:
 
 @dataclass(frozen=True)
 class JournalGap:
-    """Bytes of a journal that are not a complete frame.
+    """Consecutive bytes of a journal that belong to no complete frame.
 
     Attributes:
         path: Path of the journal.
-        offset: File offset of the first of these bytes.
-        num_bytes: Number of these bytes.
+        offset: File offset of the gap's first byte.
+        num_bytes: Number of bytes in the gap.
         is_tail: Whether the gap is at the end of the journal. If so, a kill truncated a
             frame that was never reported durable; otherwise the file is damaged.
     """
@@ -108,10 +108,10 @@ class JournalGap:
     is_tail: bool
 
     def __str__(self) -> str:
-        what = "ends in a frame cut short" if self.is_tail else "is damaged"
+        what = "ends in a truncated frame" if self.is_tail else "is damaged"
         return (
             f"journal ({self.path}) {what} at byte {self.offset}, {self.num_bytes} "
-            f"bytes; every whole frame was kept"
+            "bytes; all complete frames were kept"
         )
 
 
@@ -145,7 +145,7 @@ def read_journal(path: Path) -> JournalContents:
         content = None
     if not isinstance(content, dict):
         raise RunError(
-            f"journal ({path}) has a header that is no JSON object; "
-            f"restore it from a copy"
+            f"journal ({path}) has a header that is not a JSON object; restore it from "
+            "a copy"
         )
     return JournalContents(content, frames, [JournalGap(path, *gap) for gap in gaps])

@@ -25,7 +25,7 @@ class SegmentEntry:
     """Name of the writer's folder in ``RUN/experience``."""
 
     incarnation: int
-    """The writer's incarnation, which is the name of a folder in its folder."""
+    """The writer's incarnation, also the name of a folder in the writer's folder."""
 
     generation: int
     """The games' generation, which is the segment's file name."""
@@ -60,7 +60,7 @@ class SegmentEntry:
         ):
             reader.close()
             raise RunError(
-                f"segment ({reader.path}) is not the one in the manifest; "
+                f"segment ({reader.path}) differs from the one in the manifest; "
                 f"{reader.advice(reader.path)}"
             )
         return reader
@@ -135,14 +135,14 @@ class Manifest:
         with entry.open(self.experience) as reader:
             if reader.meta["game"] != game:
                 raise UsageError(
-                    f"segment ({reader.path}) must be of {game}, not of "
+                    f"segment ({reader.path}) must be for {game}, not "
                     f"{reader.meta['game']}; choose another --out"
                 )
             try:
                 yield reader
             except RunError as error:
                 raise RunError(
-                    f"segment ({reader.path}) is refused: {error}"
+                    f"segment ({reader.path}) is rejected: {error}"
                 ) from error
 
     def append(self, entries: Iterable[SegmentEntry]) -> None:
@@ -155,7 +155,7 @@ class Manifest:
         """Removes the segments that the user has excluded; see ``SET_ASIDE``.
 
         Returns:
-            The indices of the removed segments before their removal.
+            The indices that the removed segments had before.
         """
         keys = set(self._files(SET_ASIDE))
         self._known -= keys

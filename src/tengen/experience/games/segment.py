@@ -80,8 +80,8 @@ class SegmentReader(ArchiveReader):
         """Returns advice for the error about a missing or damaged segment."""
         aside = path.with_suffix(f".{SET_ASIDE}").name
         return (
-            f"restore it from a copy, or have a file {aside} in its place to go on "
-            f"without its games"
+            f"restore it from a copy, or create a file {aside} beside it to continue "
+            "without its games"
         )
 
     def column(self, name: str) -> NDArray[Any]:
@@ -99,11 +99,11 @@ class SegmentReader(ArchiveReader):
         is_whole = wanted.kind in "iu"
         kinds = "iu" if is_whole else "f"
         if column.dtype.kind not in kinds or column.itemsize > _WIDEST[kinds]:
-            raise self._damaged(f"column {name} has the type {column.dtype}")
+            raise self._damaged(f"column {name} has dtype {column.dtype}")
         if is_whole and column.size > 0:
             bounds = np.iinfo(wanted)
             if not (column.min() >= bounds.min and column.max() <= bounds.max):
-                raise self._damaged(f"column {name} has numbers out of range")
+                raise self._damaged(f"column {name} has values out of range")
         return column.astype(wanted, copy=False)
 
     def game_columns(self) -> dict[str, NDArray[Any]]:
@@ -119,7 +119,7 @@ class RecordedGames(NamedTuple):
     gaps: list[JournalGap]
     """Gaps in the journals, where a kill or damage destroyed frames."""
     num_sealed: int = 0
-    """Number of these games that are in sealed segments, which learners read."""
+    """Number of the games that are in sealed segments, and so available to learners."""
 
 
 def recorded_games(writer_directory: Path, generation: int) -> RecordedGames:
@@ -169,8 +169,8 @@ def seal(
     for path, journal in zip(paths, journals, strict=True):
         if journal.meta != meta or journal.meta.get("generation") != generation:
             raise RunError(
-                f"journal ({path}) must be of the same game and generation as "
-                f"{paths[0]}; move it out of the run"
+                f"journal ({path}) must be for the game and generation of {paths[0]}; "
+                "move it out of the run"
             )
     known = _sealed_games(writer_directory, generation)
     frames = [
@@ -204,8 +204,8 @@ def _free_place(writer_directory: Path, journal: Path) -> Path:
         sealed = writer_directory / str(newest) / sealed.name
     if any(sealed.with_suffix(f".{suffix}").exists() for suffix in ("npz", SET_ASIDE)):
         raise RunError(
-            f"segment ({sealed}) is sealed already, but its journal has more; "
-            f"write further games in a new incarnation"
+            f"segment ({sealed}) is already sealed, but its journal has more games; "
+            "restart the role, which then uses a new incarnation"
         )
     return sealed
 

@@ -44,18 +44,18 @@ def read_table(run: str | Path, table: Table) -> Columns:
             ``plies`` has a row per searched ply: ``ply`` from the start of the game,
             ``action``, ``root_value`` in [-1, 1] for the side to move,
             ``policy_weight`` and ``value_weight`` of the training row,
-            ``num_simulations`` and ``lead``. ``policies`` has a row per action that a
-            search visited: ``ply``, ``action``, ``mass``.
+            ``num_simulations`` and ``lead``. ``policies`` has a row per action of a
+            policy target: ``ply``, ``action``, ``mass`` (divide by the ply's sum).
 
     Raises:
-        UsageError: There is no run or no such table, or the run has no sealed games.
+        UsageError: The run or the table does not exist, or the run has no sealed games.
         RunError: A segment is damaged.
     """
     if table not in _TABLES:
         rule = f"is not known; {did_you_mean(table, _TABLES)}"
         raise UsageError(f"table ({table}) {rule}")
     found = find_files(RunDirectory.open(run).experience, "*/*/[0-9]*.npz")
-    rule = "has no sealed games yet; play some, or name the run whose games it learns"
+    rule = "has no sealed games yet; train longer, or name its agent.learn_from"
     check(bool(found), "run", run, rule)
     parts = []
     for path in sorted(found, key=lambda path: (int(path.stem), path)):
@@ -77,7 +77,7 @@ def _check_lengths(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
     fits &= int(columns["num_policy_entries"].sum(dtype=np.int64)) == num_visits
     if not fits:
         raise RunError(
-            f"segment ({path}) is damaged, its columns do not fit each other; "
+            f"segment ({path}) is damaged, its columns have inconsistent lengths; "
             f"{SegmentReader.advice(path)}"
         )
 

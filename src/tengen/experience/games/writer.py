@@ -248,7 +248,7 @@ class OpenGeneration:
         """
         self._segment.close()
         num_closed = self._segment.num_appended
-        # Open a new journal before sealing, because a generation without one has ended.
+        # Open the new journal first: a generation without a journal counts as finished.
         self._writer.move_on(self._next_incarnation())
         self._segment = self._writer.open_games(self.number, self._game)
         self._num_before += num_closed
@@ -276,9 +276,7 @@ def unfinished_games(writer_directory: Path, generation: int) -> list[bytes]:
         if sizes.dtype.kind != "u" or sizes.ndim != 1 or sizes.sum() != len(data):
             raise RunError(f"unfinished games ({paths[-1]}) are damaged")
     except RunError as error:
-        raise RunError(
-            f"{error}; without it the games in flight begin again: delete it"
-        ) from error
+        raise RunError(f"{error}; or delete it, and its games start over") from error
     bounds = [0, *np.cumsum(sizes).tolist()]
     return [data[start:end] for start, end in itertools.pairwise(bounds)]
 
@@ -290,8 +288,8 @@ def _new_folder(directory: Path, incarnation: int) -> Path:
         if earlier and incarnation <= int(earlier[-1].name):
             raise UsageError(
                 f"incarnation ({incarnation}) of {directory} must be above "
-                f"{earlier[-1].name}; restore RUN/events, which counts them, or run "
-                f"the same command again"
+                f"{earlier[-1].name}; restore RUN/events, which counts incarnations, "
+                "or run the same command again"
             )
         _remove_sealed_unfinished(directory)
         for folder in earlier:

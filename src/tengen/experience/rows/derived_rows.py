@@ -1,8 +1,8 @@
-"""Training rows, whose planes and targets are derived from games on sampling.
+"""Training rows, whose planes and targets are derived from games when sampled.
 
 A hash of a game's generation and index decides whether it is a validation game, which
-is held out of training to measure the validation loss. So every process that reads the
-run has the same split into training and validation games.
+is held out of training to measure the validation loss. So every process that reads a
+run splits its games into training and validation games in the same way.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class WindowPass(NamedTuple):
     """A pass over a window's rows in random order, and the position in the pass."""
 
     number: int
-    """Index in the run of the first batch of the pass."""
+    """Index of the pass's first batch among all batches of the run."""
     first_row: int
     """Index of the window's oldest row."""
     size: int
@@ -75,10 +75,10 @@ class WindowPass(NamedTuple):
 
 
 class WindowDraw(NamedTuple):
-    """The description of a batch: together with the games it determines the rows."""
+    """A description of a batch; with the games and the seed, it determines the rows."""
 
     lease: int
-    """Index of the batch in the run."""
+    """Index of the batch among all batches of the run."""
     num_rows: int
     """Number B of rows in the batch."""
     first_row: int
@@ -86,14 +86,14 @@ class WindowDraw(NamedTuple):
     size: int
     """Number of rows in the window."""
     place: WindowPass | None
-    """Start of the batch in a pass; None if rows are sampled with replacement."""
+    """The pass, at the batch's first row; None if rows are sampled with replacement."""
 
 
 class DerivedRows:
     """Games in memory, from which the rows of a batch are derived.
 
-    A row is a searched ply with a target. Its index counts rows in the order of their
-    addition. ``draw`` and ``derive`` may run in several threads.
+    A row is a searched ply with a target. Rows are numbered in the order in which they
+    are added. Several threads may call ``draw`` and ``derive`` while none adds games.
 
     Args:
         game: The game's name for `tengen.games.open_game`.
@@ -142,7 +142,7 @@ class DerivedRows:
             columns: The return value of ``SegmentReader.game_columns``.
 
         Raises:
-            RunError: A move is illegal or a result is wrong, because the segment is of
+            RunError: A move is illegal or a result is wrong, so the segment belongs to
                 another game.
         """
         with core_errors():
@@ -150,7 +150,7 @@ class DerivedRows:
             return int(self._rows.add_segment(**needed))
 
     def drop_before(self, row: int) -> None:
-        """Frees segments whose rows are all below ``row``."""
+        """Frees the segments whose rows all have indices below ``row``."""
         self._rows.drop_before(row)
 
     def draw(
@@ -189,38 +189,8 @@ class DerivedRows:
         Raises:
             RunError: A row is not in memory.
         """
-        rows, size, num_actions = self._rows, len(keys), self._rows.num_actions
-        columns: dict[str, NDArray[Any]] = {
-            "planes": np.empty((size, *self.shape), np.float32),
-            "legal": np.empty((size, num_actions), np.uint8),
-            "policy": np.empty((size, num_actions), np.float32),
-            "policy_weight": np.empty(size, np.float32),
-            "outcome": np.empty((size, 3), np.float32),
-            "search_value": np.empty(size, np.float32),
-            "value_weight": np.empty(size, np.float32),
-        }
-        if self._auxiliary:
-            columns |= self._auxiliary_columns(size)
         with core_errors():
-            rows.fill(keys, symmetries, **columns)
-        return columns
-
-    def _auxiliary_columns(self, size: int) -> dict[str, NDArray[Any]]:
-        rows = self._rows
-        shapes: dict[str, tuple[int, ...]] = {
-            "reply": (size, rows.num_actions),
-            "reply_weight": (size,),
-            "horizons": (size, _core.NUM_HORIZONS),
-        }
-        if rows.max_score > 0:
-            shapes |= {
-                "ownership": (size, rows.height, rows.width),
-                "score": (size,),
-                "final_weight": (size,),
-                "lead": (size,),
-                "lead_weight": (size,),
-            }
-        return {name: np.empty(shape, np.float32) for name, shape in shapes.items()}
+            return self._rows.derive(keys, symmetries, self._auxiliary)
 
 
 def is_validation(
@@ -269,8 +239,8 @@ def sample_positions(
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]] | None:
     """Samples positions uniformly from the rows of one generation's sealed games.
 
-    A pure function of the arguments and the segments. All returned positions differ, so
-    that the caller can hold some of them out.
+    A pure function of the arguments and the segments. The positions are distinct, so
+    that a caller can hold some of them out without overlap.
 
     Args:
         game: The game's name for `tengen.games.open_game`.
@@ -301,8 +271,8 @@ def sample_positions(
     keys, symmetries = rows.draw(seed, draw)
     columns = rows.derive(keys, symmetries)
     planes, legal = columns["planes"], columns["legal"].astype(bool)
-    # Remove rows sampled twice, whose symmetries may differ, and positions that many
-    # rows share, such as openings.
+    # Remove duplicates: rows sampled twice, perhaps under different symmetries, and
+    # positions that several games share, such as openings.
     first_of_row = np.unique(keys, return_index=True)[1]
     different = {planes[index].tobytes(): index for index in np.sort(first_of_row)}
     chosen = list(different.values())

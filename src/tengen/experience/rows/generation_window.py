@@ -30,11 +30,11 @@ class _Place(NamedTuple):
     offset: int
     """Number of rows of the pass before the batch."""
     oldest: int
-    """The oldest generation of the run's own that this pass or a later one may need."""
+    """The oldest of the run's own generations that this or a later pass may need."""
 
 
 class GenerationWindow(OrderedExperience[_Place]):
-    """Experience that samples a pass over the newest generations per new generation.
+    """Experience with one pass over the newest generations for each new generation.
 
     Batches are a pure function of the seed, the pass and the manifest, so that a
     restored window continues with the same batches. The last rows of a pass are skipped
@@ -79,8 +79,8 @@ class GenerationWindow(OrderedExperience[_Place]):
                 self._restore(state)
             except WRONG_FORM as error:
                 raise RunError(
-                    f"window's state ({type(error).__name__} in it) is damaged; "
-                    f"go on from an earlier one"
+                    f"window's state ({type(error).__name__} in it) is damaged; resume "
+                    "from an earlier checkpoint"
                 ) from error
 
         super().__init__(self._stock.manifest, num_batches)
@@ -90,7 +90,7 @@ class GenerationWindow(OrderedExperience[_Place]):
         return self._stock.take_in(entries)
 
     def available(self) -> int:
-        """Returns the samples left in the current pass; if none, those of the next."""
+        """Returns the number of rows left in this pass; if 0, that of the next pass."""
         if left := self._left():
             return left
         place = self._next()
@@ -102,7 +102,7 @@ class GenerationWindow(OrderedExperience[_Place]):
         Raises:
             UsageError: The next pass has fewer rows than a batch. More games do not
                 help, because a pass uses only ``store.min_games`` games of a
-                generation, and a newer generation needs a newer model.
+                generation, and only a new model begins a new generation.
         """
         if self.available() >= num_samples:
             return ""
@@ -111,17 +111,17 @@ class GenerationWindow(OrderedExperience[_Place]):
         if num_games < self.config.min_games:
             return (
                 f"games of generation {newest} ({num_games}) must be at least "
-                f"store.min_games ({self.config.min_games}); play more"
+                f"store.min_games ({self.config.min_games}); play more games"
             )
         if self._is_done(newest):
-            return f"generation ({newest}) is learned from; play with the newer model"
+            return f"generation ({newest}) was learned already; play with a newer model"
         place = self._next()
         assert place is not None
         num_rows = len(self._stock.rows_of_pass(place))
         raise UsageError(
             f"learner.batch_size ({num_samples}) must be at most the {num_rows} rows "
-            f"of the pass over generation {newest}, more games do not add to it; lower "
-            f"it, or raise store.share or store.min_games"
+            f"of a pass over generation {newest}, which more games do not increase; "
+            "lower it, or raise store.share or store.min_games"
         )
 
     def follow(self, shared: Mapping[str, Any]) -> bool:
@@ -184,8 +184,8 @@ class GenerationWindow(OrderedExperience[_Place]):
         if num_samples != self._batch_size or num_samples > self.available():
             raise RunError(
                 f"num_samples ({num_samples}) must be learner.batch_size "
-                f"({self._batch_size}) and at most the {self.available()} that are "
-                f"left; play more games"
+                f"({self._batch_size}) and at most {self.available()}, the rows left; "
+                "play more games"
             )
         if not self._left():
             following = self._next()
@@ -197,14 +197,14 @@ class GenerationWindow(OrderedExperience[_Place]):
         return place
 
     def rows_of(self, draw: _Place, first: int, last: int) -> Rows:
-        """See ``OrderedExperience.rows_of``; derives planes only for these rows."""
+        """Returns rows ``[first, last)`` of a batch; derives only these rows."""
         if draw.whole != self._pass:
             self._begin(draw.whole)
         size = len(self._selected)
         places, symmetries = self._stock.order(
             draw.whole, draw.offset, self._batch_size, size
         )
-        # Slice a complete batch, because a row's symmetry depends on its index.
+        # Slice the complete batch, because the index in it determines the symmetry.
         keys = self._selected[places[first:last]]
         return keys, self._stock.derive(keys, symmetries[first:last]), size
 

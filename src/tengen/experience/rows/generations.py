@@ -32,7 +32,7 @@ class GenerationPass(NamedTuple):
     generation: int
     """The newest generation that the pass uses."""
     num_segments: int
-    """Number of the manifest's first segments, whose games the pass may use."""
+    """The pass may use games only of the manifest's first ``num_segments`` segments."""
 
 
 class _Game(NamedTuple):
@@ -49,10 +49,10 @@ class _Game(NamedTuple):
 class GenerationStock:
     """The games of all generations, from which passes sample. Not thread-safe.
 
-    A generation has the number of the last model that played its games. Imported
+    A game belongs to the generation of the last model that played it. Imported
     generations count as older than the run's own, so their numbers are negative, and
     the newest is -1. Row indices count the imported rows first, then the rows of the
-    run's own games. ``restore`` changes row indices.
+    run's own games. ``restore`` renumbers the rows.
 
     Args:
         game: Name of the run's game.
@@ -101,7 +101,7 @@ class GenerationStock:
         return self._rows.num_bytes
 
     def take_in(self, entries: Sequence[SegmentEntry]) -> int:
-        """Loads ``entries``, the manifest's last segments; returns their row count.
+        """Loads ``entries``, the manifest's last segments; returns the number of rows.
 
         Raises:
             UsageError: A segment has a newer schema or belongs to another game.
@@ -114,18 +114,18 @@ class GenerationStock:
         return self._rows.num_rows - before
 
     def state(self) -> dict[str, Any]:
-        """Returns the manifest and its segments' generations as JSON values."""
+        """Returns the manifest and each segment's newest generation as JSON values."""
         return {"manifest": self.manifest.to_dict(), "newest": list(self._newest)}
 
     def restore(self, state: Mapping[str, Any], oldest: int) -> list[int]:
-        """Restores ``state``, and loads games of generation ``oldest`` and newer.
+        """Restores ``state``, and loads segments with generation ``oldest`` or newer.
 
         Args:
             state: The return value of the method ``state``.
             oldest: The oldest generation to load.
 
         Returns:
-            The indices of the segments that the user has excluded since ``state``.
+            Indices in ``state`` of the segments that the user has excluded since then.
 
         Raises:
             RunError: A segment to load is missing or damaged.
@@ -144,9 +144,9 @@ class GenerationStock:
         return sorted(self._games)
 
     def num_games(self, generation: int, num_segments: int | None = None) -> int:
-        """Returns the number of a generation's games in the first segments.
+        """Returns the number of a generation's games.
 
-        Counts the first ``num_segments`` segments of the manifest; None for all.
+        Counts only the manifest's first ``num_segments`` segments; None counts all.
         """
         return len(self._of(generation, num_segments))
 
@@ -186,7 +186,9 @@ class GenerationStock:
     def order(
         self, place: GenerationPass, offset: int, num_rows: int, size: int
     ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Returns rows of a shuffled pass, as indices into it, and their symmetries.
+        """Returns a slice of a pass in random order, and the symmetry of each row.
+
+        Rows are returned as indices into the result of ``rows_of_pass``.
 
         Args:
             place: The pass.
@@ -262,8 +264,8 @@ class GenerationStock:
     def _window(self, place: GenerationPass) -> list[int]:
         """Returns the generations that a pass uses, newest first.
 
-        Skips generations with too few games. For example, few games end with a model
-        that is soon followed by the next model.
+        Skips generations with fewer than ``min_games`` games. For example, a model that
+        is soon replaced finishes few games.
         """
         whole = [
             number

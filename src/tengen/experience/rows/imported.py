@@ -135,8 +135,8 @@ def newest_files(
     paths = find_files(folder, "*.rows.npz")
     if not paths:
         raise UsageError(
-            f"store.imported ({folder}) must have files of imported generations, "
-            f"000017.rows.npz; make them by tengen data import-minigo --examples"
+            f"store.imported ({folder}) must contain imported generations, such as "
+            "000017.rows.npz; make them with tengen data import-minigo --examples"
         )
     newest = sorted(paths)[-num_generations:]
     found = {path: RowsMeta.read(path) for path in newest}
@@ -145,17 +145,17 @@ def newest_files(
         wanted = (meta.side, meta.side, NUM_FEATURES + 1)
         if (rules.height, rules.width, rules.num_planes) != wanted:
             raise UsageError(
-                f"store.imported ({path}) must be of {game}, not of "
+                f"store.imported ({path}) must be for {game}, not "
                 f"go/{meta.side}/nosuicide/planes=minigo; choose another folder, or "
-                f"leave it out"
+                "leave it out"
             )
     num_whole = sum(meta.num_games >= min_games for meta in found.values())
     if num_whole < num_generations:
         raise UsageError(
             f"store.imported ({folder}) must end with store.num_generations "
-            f"({num_generations}) generations of store.min_games ({min_games}) games "
-            f"or more, {num_whole} of its last have so many; lower either, or leave "
-            f"it out"
+            f"({num_generations}) generations of at least store.min_games "
+            f"({min_games}) games, and only {num_whole} of them have that many; lower "
+            "either setting, or leave it out"
         )
     return newest
 
@@ -302,7 +302,8 @@ class ImportedRows:
         begin = self._columns["policy_begin"]
         counts = begin[indices + 1] - begin[indices]
         rows = np.repeat(np.arange(len(indices)), counts)
-        # An entry's index in its row is its index in the batch minus the row's first.
+        # An entry's index in its row: its index in the batch minus that of the row's
+        # first entry.
         first = np.repeat(np.cumsum(counts) - counts, counts)
         entries = begin[indices][rows] + np.arange(counts.sum()) - first
         policy = np.zeros((len(indices), self.side * self.side + 1), np.float32)
@@ -313,11 +314,11 @@ class ImportedRows:
     def _check(self) -> None:
         begin, action = self._columns["policy_begin"], self._columns["policy_action"]
         if begin[0] != 0 or begin[-1] != len(action) or (np.diff(begin) < 0).any():
-            raise ValueError("entries of the policy are not where it says")
+            raise ValueError("the policy's entries have the wrong positions")
         if len(action) and action.max() > self.side * self.side:
             raise ValueError("an action in it is off the board")
         if self.num_rows and (np.abs(self._columns["outcome"]) > 1).any():
-            raise ValueError("an outcome in it is none")
+            raise ValueError("an outcome in it is invalid")
         games = self.games
         if self.num_rows and (
             games[0] < 0 or games[-1] >= self.num_games or (np.diff(games) < 0).any()
@@ -336,7 +337,9 @@ def _turned(boards: NDArray[Any], symmetries: NDArray[np.uint8]) -> NDArray[Any]
 
 @contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
-    """Opens a zip file, after checking that it is uncompressed, so of limited size.
+    """Opens a zip file after checking that its entries are not compressed.
+
+    The check limits memory use, because reading takes no more than the file's size.
 
     Raises:
         ValueError: The file is damaged; also raised while the caller reads the archive.
@@ -346,7 +349,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
             kinds = {entry.compress_type for entry in archive.infolist()}
             num_bytes = sum(entry.file_size for entry in archive.infolist())
             if kinds != {zipfile.ZIP_STORED} or num_bytes > path.stat().st_size:
-                raise ValueError("an entry of it is compressed or longer than the file")
+                raise ValueError("an entry in it is compressed or longer than the file")
             yield archive
     except KeyError as error:
         raise ValueError(f"it has no {error}") from error
@@ -371,7 +374,7 @@ def _read(path: Path) -> tuple[RowsMeta, dict[str, NDArray[Any]]]:
     }
     for name, shape in shapes.items():
         if columns[name].shape != shape:
-            raise ValueError(f"{name} has another shape than {shape}")
+            raise ValueError(f"{name} does not have the shape {shape}")
     return meta, columns
 
 
@@ -397,8 +400,8 @@ def _read_meta(path: Path, archive: zipfile.ZipFile) -> RowsMeta:
 def _read_column(data: bytes, name: str) -> NDArray[Any]:
     file = io.BytesIO(data)
     if np.lib.format.read_magic(file) != _NPY:
-        raise ValueError(f"{name} is of another version of .npy")
+        raise ValueError(f"{name} has an unsupported version of .npy")
     shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
     if dtype != np.dtype(_DTYPES[name]) or is_fortran:
-        raise ValueError(f"{name} is of another type")
+        raise ValueError(f"{name} has the wrong dtype")
     return np.frombuffer(data, dtype, offset=file.tell()).reshape(shape)

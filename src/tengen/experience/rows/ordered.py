@@ -18,7 +18,7 @@ from tengen.store.batch import Batch
 
 __all__ = ["WRONG_FORM", "OrderedExperience", "Rows"]
 
-# Errors raised on restoring a state that another version or program has written.
+# Exceptions that a malformed state raises, such as one written by another version.
 WRONG_FORM = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 
 D = TypeVar("D", bound=tuple[Any, ...])
@@ -77,7 +77,7 @@ class OrderedExperience(ABC, Generic[D]):
 
     @abstractmethod
     def order_state(self, lent: Sequence[D]) -> dict[str, Any]:
-        """Returns the order as of before the draws in ``lent``, as JSON values."""
+        """Returns the state of the order before the draws ``lent``, as JSON values."""
 
     @abstractmethod
     def _draw_of(self, values: Sequence[Any]) -> D:
@@ -124,7 +124,7 @@ class OrderedExperience(ABC, Generic[D]):
         return self._batch(lease, draw, 0, num_samples, self.take_back)
 
     def lend(self, num_samples: int) -> tuple[int, D]:
-        """Begins a loan of the next batch, without its rows; returns lease and draw.
+        """Lends the next batch without deriving its rows; returns its lease and draw.
 
         Raises:
             RunError: Fewer than ``num_samples`` samples are available.
@@ -144,12 +144,12 @@ class OrderedExperience(ABC, Generic[D]):
         """
         if priorities is not None:
             raise UsageError(
-                "priorities (given) must be None, rows are drawn evenly; leave them out"
+                "priorities (given) must be None with uniform sampling; leave them out"
             )
         if not self._lent or lease != self._num_returned:
             raise UsageError(
-                f"lease ({lease}) must be the oldest batch not acknowledged; "
-                f"acknowledge batches once each, in order"
+                f"lease ({lease}) must be the oldest unacknowledged batch; acknowledge "
+                "each batch once, in order"
             )
         self._lent.popleft()
 
@@ -174,7 +174,7 @@ class OrderedExperience(ABC, Generic[D]):
         return self.state()
 
     def follow(self, shared: Mapping[str, Any]) -> bool:
-        """See ``Followed.follow``; loads the leader's segments that are new here."""
+        """See ``Followed.follow``; loads the leader's segments that this one lacks."""
         segments = shared["manifest"]["segments"]
         own = self.manifest.to_dict()["segments"]
         if segments[: len(own)] != own:

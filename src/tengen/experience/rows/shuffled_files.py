@@ -68,7 +68,7 @@ _NEEDED = {
     "value_weight",
 }
 _SPARSE = ("policy", "reply")
-_ADVICE = "remove its folder, the learner leaves its rows out"
+_ADVICE = "remove its folder, and the learner skips its rows"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +144,7 @@ def read_shard(path: Path, game: str) -> ShardRows:
         reason = str(error).partition("; ")[0]
         raise RunError(f"shard: {reason}; {_ADVICE}") from error
     if meta.get("game") != game:
-        raise RunError(f"shard ({path}) must be of {game}; {_ADVICE}")
+        raise RunError(f"shard ({path}) must be for {game}; {_ADVICE}")
     rules = open_game(game)
     shape = (rules.num_planes, rules.height, rules.width)
     try:
@@ -157,7 +157,7 @@ def read_shard(path: Path, game: str) -> ShardRows:
         if missing := sorted(_NEEDED - columns.keys()):
             raise ValueError(f"it has no {missing[0]}")
         if any(len(column) != len(keys) for column in columns.values()):
-            raise ValueError("its columns are not of one length")
+            raise ValueError("its columns have different lengths")
     except (KeyError, ValueError, IndexError, TypeError) as error:
         raise RunError(f"shard ({path}) is damaged, {error}; {_ADVICE}") from error
     return ShardRows(keys, columns)
@@ -192,7 +192,7 @@ def read_turn(folder: NumberedFolder, number: int) -> ShuffledTurn:
 
 
 def read_window_state(folder: NumberedFolder, number: int) -> dict[str, Any]:
-    """Returns the window's state after turn ``number``; raises as ``read_turn``."""
+    """Returns the window's state after turn ``number``; errors as in ``read_turn``."""
     return _read(folder.entry(number) / "turn.json", "window")
 
 
@@ -200,7 +200,7 @@ def _read(path: Path, part: str) -> dict[str, Any]:
     content = read_object(path, "shuffled turn", schema=SCHEMA, advice=_ADVICE)
     value = content.get(part)
     if not isinstance(value, dict):
-        raise RunError(f"shuffled turn ({path}) is damaged, no {part}; {_ADVICE}")
+        raise RunError(f"shuffled turn ({path}) has no {part}; {_ADVICE}")
     return value
 
 
@@ -262,7 +262,7 @@ def unpack_columns(
     num_rows = len(rows)
     layout = _core.RowLayout(shape, is_native)
     if rows.dtype != np.uint8 or rows.shape != (num_rows, layout.num_bytes):
-        raise ValueError("plane_rows are of another shape")
+        raise ValueError("plane_rows has the wrong shape")
     columns: dict[str, NDArray[Any]] = {
         "planes": np.empty((num_rows, *shape), np.float32)
     }
@@ -270,10 +270,10 @@ def unpack_columns(
     for name, array in packed.items():
         stem, _, kind = name.rpartition("_")
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise ValueError(f"{name} has what is no number")
+            raise ValueError(f"{name} has non-numeric values")
         if kind == "bits":
             if array.dtype != np.uint8 or array.size != -(-num_rows * num_actions // 8):
-                raise ValueError(f"{name} are not a bit an action")
+                raise ValueError(f"{name} does not have one bit per action")
             bits = np.unpackbits(array, count=num_rows * num_actions)
             columns[stem] = bits.reshape(num_rows, num_actions)
         elif kind == "owner":
@@ -281,17 +281,17 @@ def unpack_columns(
         elif kind == "count":
             num_entries = len(packed[f"{stem}_entry"])
             if array.shape != (num_rows,) or array.sum(dtype=np.int64) != num_entries:
-                raise ValueError(f"{name} is not the number of its entries")
+                raise ValueError(f"{name} differs from the number of entries")
             action = packed[f"{stem}_action"]
             if action.dtype.kind != "u":
-                raise ValueError(f"{stem}_action are of another type")
+                raise ValueError(f"{stem}_action has the wrong dtype")
             dense = np.zeros((num_rows, num_actions), np.float32)
             row = np.repeat(np.arange(num_rows), array)
             dense[row, action] = packed[f"{stem}_entry"]
             columns[stem] = dense
         elif kind not in ("action", "entry", "rows"):
             if array.dtype != np.float32 or len(array) != num_rows:
-                raise ValueError(f"{name} is of another type or length")
+                raise ValueError(f"{name} has the wrong dtype or length")
             columns[name] = array.copy()
     return columns
 

@@ -50,7 +50,7 @@ class ShuffledRows(OrderedExperience[_Place]):
 
     The shuffler applies the rate limit, so the learner may use all rows in the files.
     If learner and shuffler have the same batch size, batches are bit-identical to those
-    of a ``GameWindow``. A turn whose folder has been removed is skipped with a warning.
+    of a ``GameWindow``. A turn whose folder was removed is skipped with a warning.
     Memory holds one shard at a time. Not thread-safe.
 
     Args:
@@ -122,11 +122,11 @@ class ShuffledRows(OrderedExperience[_Place]):
         )
 
     def take_in(self, entries: Sequence[SegmentEntry]) -> int:
-        """Returns 0, because the learner reads shards instead of games."""
+        """Loads nothing and returns 0, because the learner reads shards, not games."""
         return 0
 
     def follow(self, shared: Mapping[str, Any]) -> bool:
-        """Returns False, because each leader state requires a new ``ShuffledRows``."""
+        """Returns False: the caller must open ``ShuffledRows`` with the new state."""
         return False
 
     def next_draw(self, num_samples: int) -> _Place:
@@ -138,8 +138,8 @@ class ShuffledRows(OrderedExperience[_Place]):
         available = self.available()
         if num_samples > available:
             raise RunError(
-                f"num_samples ({num_samples}) must be at most the {available} that "
-                f"were shuffled and not used; run tengen shuffle"
+                f"num_samples ({num_samples}) must be at most {available}, the "
+                "shuffled rows not used yet; run tengen shuffle"
             )
         place = _Place(*self._next, num_samples)
         spans = self._spans(place)
@@ -172,12 +172,12 @@ class ShuffledRows(OrderedExperience[_Place]):
         return {name: column[:num_rows] for name, column in columns.items()}
 
     def order_state(self, lent: Sequence[_Place]) -> dict[str, Any]:
-        """Returns the position in ``RUN/shuffled``; see ``OrderedExperience``."""
+        """Returns the turn and index of the first row that is not acknowledged."""
         turn, row = lent[0][:2] if lent else self._next
         return {"turn": turn, "row": row}
 
     def describe(self) -> dict[str, int]:
-        """Returns the counts of ``GameWindow.describe``, as of the newest turn."""
+        """Returns the counts of ``GameWindow.describe`` when the newest turn began."""
         newest = self._newest
         names = ("num_games", "num_rows", "window_rows", "window_bytes")
         return {name: getattr(newest, name) if newest else 0 for name in names}
@@ -198,16 +198,16 @@ class ShuffledRows(OrderedExperience[_Place]):
                 continue
             if number > max(self._turns, default=self._next[0] - 1) + 1:
                 warn(
-                    f"shuffled turn ({number}) does not follow the one before it, "
-                    f"which is not in {self._folder.path}; its rows are left out",
+                    f"shuffled turn ({number}) follows a turn that is missing from "
+                    f"{self._folder.path}; its rows are skipped",
                     TengenWarning,
                     stacklevel=2,
                 )
             turn = read_turn(self._folder, number)
             if turn.game != self.game:
                 raise UsageError(
-                    f"shuffled turn ({self._folder.entry(number)}) must be of "
-                    f"{self.game}, not of {turn.game}; choose another --out"
+                    f"shuffled turn ({self._folder.entry(number)}) must be for "
+                    f"{self.game}, not {turn.game}; choose another --out"
                 )
             self._turns[number] = turn
             seen.append(turn)
@@ -236,8 +236,8 @@ class ShuffledRows(OrderedExperience[_Place]):
                 if missing == 0:
                     return spans
         raise RunError(
-            f"shuffled turn ({place.turn}) must have the rows of a batch; its folder "
-            f"or a later one was removed"
+            f"shuffled turn ({place.turn}) must have the rows of a batch, but its "
+            "folder or a later one was removed; restore it"
         )
 
     def _read(self, span: _Span) -> ShardRows:

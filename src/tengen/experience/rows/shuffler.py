@@ -29,7 +29,7 @@ from tengen.run import NumberedFolder, remove_leftovers
 __all__ = ["NUM_VALIDATION_ROWS", "Shuffler", "ShufflingStopped"]
 
 _TARGET_BYTES = 512
-"""Estimated size of a packed row without its planes, on a large board."""
+"""Estimated size in bytes of a packed row without its planes, on a large board."""
 NUM_VALIDATION_ROWS = 1024
 """Number of rows on which the learner computes the validation loss in each turn."""
 
@@ -42,11 +42,11 @@ class Shuffler:
     """Publishes the batches that the learner would sample from the window.
 
     Each turn publishes a folder with all samples that the rate limiter allows at that
-    time. The next turn begins when the learner has begun to use this folder. So the
-    disk stores at most four times ``max_samples`` rows if the run keeps three
-    checkpoints. Memory contains the games of the window, and two to three shards per
-    thread. A killed turn publishes nothing; a restart repeats it with the same result
-    unless there are new games.
+    time, at most ``max_samples``. The next turn begins when the learner has begun to
+    use this folder, and folders that no checkpoint needs are removed. With three
+    checkpoints, the disk stores at most four folders. Memory contains the games of the
+    window, and two to three shards per thread. A killed turn publishes nothing; a
+    restart repeats it with the same result unless there are new games.
 
     Args:
         folder: ``RUN/shuffled``; this process is its only writer.
@@ -60,8 +60,8 @@ class Shuffler:
         RunError: The newest turn or a segment is damaged.
 
     Attributes:
-        shard_bytes: About the bytes of planes in a shard, which holds whole batches.
-            Each thread has one shard in memory, and so has the learner.
+        shard_bytes: Approximate size in bytes of a shard's planes; a shard contains
+            whole batches. Each thread has a shard in memory, and so has the learner.
     """
 
     shard_bytes = 32 << 20
@@ -94,8 +94,8 @@ class Shuffler:
     def turn(self, stop: threading.Event) -> ShuffledTurn | None:
         """Publishes all samples that are available. Blocks until they are durable.
 
-        After an error this object must not be used again, because it has counted
-        samples as used that are not on the disk.
+        After an error this object must not be used again, because it counts samples as
+        used that were not published.
 
         Args:
             stop: An event that stops the turn when it is set.
@@ -168,9 +168,9 @@ class Shuffler:
         free = shutil.disk_usage(self._folder.path).free
         if free < needed:
             raise DiskFullError(
-                f"disk ({free / 1e6:.0f} MB free at {self._folder.path}) must have "
-                f"room for {num_rows} shuffled rows, {needed / 1e6:.0f} MB; free some, "
-                f"or lower store.limiter.max_samples",
+                f"disk ({free / 1e6:.0f} MB free at {self._folder.path}) must "
+                f"have {needed / 1e6:.0f} MB for {num_rows} shuffled rows; free "
+                "some space, or lower store.limiter.max_samples",
                 needed_bytes=needed,
             )
 

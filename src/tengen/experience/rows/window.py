@@ -83,8 +83,8 @@ class GameWindow(OrderedExperience[WindowDraw]):
                 level = float(state["limiter_level"])
             except WRONG_FORM as error:
                 raise RunError(
-                    f"window's state ({type(error).__name__} in it) is damaged; "
-                    f"go on from an earlier one"
+                    f"window's state ({type(error).__name__} in it) is damaged; resume "
+                    "from an earlier checkpoint"
                 ) from error
         super().__init__(manifest, num_batches)
         # Number of training rows in each segment.
@@ -94,7 +94,8 @@ class GameWindow(OrderedExperience[WindowDraw]):
         num_rows = sum(self._num_learned)
         self.rows = DerivedRows(game, auxiliary, num_rows)
         self.validation_rows = DerivedRows(game, auxiliary, num_dropped - num_rows)
-        # End indices of the segments in memory, in training rows and validation rows.
+        # For each segment in memory: the indices after its last training row and after
+        # its last validation row.
         self._ends: deque[tuple[int, int]] = deque()
         for entry in entries[left:]:
             self._load(entry)
@@ -126,7 +127,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         return self.num_rows - before
 
     def available(self) -> int:
-        """Returns the number of samples available; 0 below ``min_rows`` rows."""
+        """Returns the number of samples allowed now; 0 below ``min_rows`` rows."""
         if self.num_rows < self.config.min_rows:
             return 0
         return max(0, math.floor(self._level))
@@ -136,7 +137,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         if self.num_rows < self.config.min_rows:
             return (
                 f"rows ({self.num_rows}) must be at least store.min_rows "
-                f"({self.config.min_rows}); play more"
+                f"({self.config.min_rows}); play more games"
             )
         available = self.available()
         if available >= num_samples:
@@ -144,7 +145,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         return (
             f"samples ({available}) that store.limiter allows must be at least "
             f"learner.batch_size ({num_samples}); play more, or raise "
-            f"store.limiter.samples_per_row"
+            "store.limiter.samples_per_row"
         )
 
     def next_draw(self, num_samples: int) -> WindowDraw:
@@ -156,9 +157,9 @@ class GameWindow(OrderedExperience[WindowDraw]):
         """
         if num_samples > self.available():
             raise RunError(
-                f"num_samples ({num_samples}) must be at most the "
-                f"{self.available()} that {self.num_rows} rows allow now; "
-                f"play more games or raise limiter.samples_per_row"
+                f"num_samples ({num_samples}) must be at most {self.available()}, what "
+                f"{self.num_rows} rows allow now; play more games or raise "
+                "limiter.samples_per_row"
             )
         size = self.window_rows
         first_row = self.num_rows - size
@@ -170,7 +171,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         return WindowDraw(self.num_drawn, num_samples, first_row, size, place)
 
     def rows_of(self, draw: WindowDraw, first: int, last: int) -> Rows:
-        """See ``OrderedExperience.rows_of``; derives planes only for these rows."""
+        """Returns rows ``[first, last)`` of a batch; derives only these rows."""
         keys, symmetries = self.rows.draw(self._seed, draw)
         keys, symmetries = keys[first:last], symmetries[first:last]
         return keys, self.rows.derive(keys, symmetries), draw.size
@@ -180,7 +181,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
     ) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
         """Returns keys and columns of a batch that was lent since the last ``refresh``.
 
-        Any thread may call this method while no thread adds games (``refresh``).
+        Thread-safe, except while a thread adds games with ``refresh``.
         """
         return self.rows_of(draw, 0, draw.num_rows)[:2]
 
@@ -233,7 +234,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
             num_samples <= size,
             "num_samples",
             num_samples,
-            f"must be at most the window's {size} rows without replacement; lower it",
+            f"must be at most {size}, the window's rows, without replacement; lower it",
         )
         place = self._pass
         if (
@@ -276,7 +277,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
         return num_new
 
     def _drop_before(self, row: int, validation_row: int) -> None:
-        """Frees segments with all rows below ``row``; likewise for validation rows."""
+        """Frees segments that end before ``row`` (training) or ``validation_row``."""
         self.rows.drop_before(row)
         self.validation_rows.drop_before(validation_row)
 
@@ -350,9 +351,9 @@ def check_window_memory(
     if needed > free:
         num_rows = _manifest(experience, state).num_rows
         raise RunError(
-            f"window ({config.window_rows(num_rows)} rows) must fit the "
-            f"{free / 1e9:.1f} GB of memory that are free, and takes about "
-            f"{needed / 1e9:.1f} GB; lower --set store.max_rows"
+            f"window ({config.window_rows(num_rows)} rows) needs about "
+            f"{needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB of "
+            "memory are free; lower --set store.max_rows"
         )
 
 

@@ -28,11 +28,11 @@ _RETRY_S = 0.5
 
 
 class StepDraws:
-    """Samples items from a table of steps, for the leader or as ``Followed``.
+    """Samples items from a table of steps, for a leader or a follower (``Followed``).
 
     A follower samples its items as a client of the table, and updates their priorities
     itself. Items that a follower has not acknowledged when it ends count as never
-    sampled. One thread samples batches; another thread acknowledges them.
+    sampled. One thread samples batches; another may acknowledge them.
 
     Args:
         store: The store, or its client (``Store.connect``); ``close`` closes it.
@@ -71,7 +71,7 @@ class StepDraws:
 
         Source: Schaul et al. 2016, "Prioritized Experience Replay", algorithm 1.
 
-        Differs from the paper, in which the maximum never decreases. There, a single
+        Differs from the paper, in which the maximum never decreases, so that a single
         outlier sets the priority of all later items.
         """
         if self.config.sampler != "prioritized":
@@ -106,8 +106,8 @@ class StepDraws:
                 drawn = self._table.sample(num_samples, self.config.timeout_s)
         except StoreTimeout as error:
             raise RunError(
-                f"experience ({TABLE}) was short of items for "
-                f"{self.config.timeout_s:g} s; look for a dead actor"
+                f"experience ({TABLE}) had too few items for {self.config.timeout_s:g} "
+                "s; check whether the actors are alive"
             ) from error
         columns = unpack_batch(drawn.columns, self._columns, self.stored)
         return dataclasses.replace(
@@ -124,7 +124,7 @@ class StepDraws:
         Args:
             name: The actor's name, which must be unique among writers.
             num_slots: Number N of the actor's slots.
-            first: Computes the priorities of new items; None: the maximum so far.
+            first: Computes the priorities of new items; None for ``max_priority``.
 
         Raises:
             UsageError: Another writer has the name.
@@ -136,7 +136,7 @@ class StepDraws:
         """Receives counts of written frames and ended episodes; ignored by default."""
 
     def close(self) -> None:
-        """Closes the store or the client; blocked calls raise. Any thread."""
+        """Closes the store or its client; blocked calls raise. Thread-safe."""
         self._store.close()
 
     def _slot(self, name: str) -> StepWriter:
@@ -173,8 +173,8 @@ class StepClient(StepDraws):
     Attributes:
         num_rows: Frames written, for reports.
         num_episodes: Ends of episodes written.
-        taken_s: Seconds to wait for a name that an earlier session has; longer than the
-            time after which the store ends a connection to a host that is gone.
+        taken_s: Maximum seconds to wait until an earlier session releases a writer's
+            name; longer than the store takes to disconnect a host that is gone.
     """
 
     taken_s = 60.0

@@ -161,7 +161,8 @@ class ItemLayout:
         first = self.num_before
         joined = {name: column[:, first:] for name, column in columns.items()}
         if first:
-            # An input is of an earlier episode if its step or a later one is a reset.
+            # An input is from an earlier episode if its own step, or a later step
+            # before the item, is a reset step.
             is_reset = columns["is_reset"][:, :first] != 0
             is_old = np.logical_or.accumulate(is_reset[:, ::-1], axis=1)[:, ::-1]
         for name, spec in self.frames.items():

@@ -25,7 +25,7 @@ from tengen.store import Column, Selector, TableConfig, left_columns
 __all__ = ["StepBudget", "StepPlan", "StepRoom", "plan_steps", "step_budget"]
 
 _NUM_LENT = 2
-"""Maximum number of batches on loan, as the next batch is sampled during training."""
+"""Maximum number of batches on loan: the one in training, and the next (prefetch)."""
 
 # Alignment of columns (core/store/state/schema.h), and of rows on the disk
 # (core/store/steps/tier.h).
@@ -57,10 +57,11 @@ class StepRoom(NamedTuple):
     """The maximum memory and disk space of a table of steps."""
 
     memory_bytes: int
+    """Maximum memory for steps, in bytes."""
     disk_bytes: int
     """Maximum disk space in bytes; 0 for a queue, which uses no disk."""
     line: str
-    """A message with the replay's size and location; empty for a queue."""
+    """A message for the user with a replay's size and location; empty for a queue."""
 
 
 class StepPlan(NamedTuple):
@@ -86,8 +87,8 @@ def plan_steps(
     Raises:
         UsageError: The table does not fit in the memory or on the disk.
     """
-    # A queue stores the items of batches on loan in addition to max_items, because a
-    # restarted learner samples them again if the learner is killed.
+    # A queue stores the items of batches on loan in addition to max_items, so that a
+    # learner that restarts after a kill can sample them again.
     num_lent = _NUM_LENT * batch_size if config.is_queue else 0
     # A table created by a version without packing keeps its unpacked bool columns.
     whole = {
@@ -147,11 +148,11 @@ def step_budget(
     )
     num_lent = _NUM_LENT * batch_size
     # Number of stored steps between the starts of two items. With period 1, no item
-    # begins with a reset step, and in episodes of one step every second step is one.
+    # begins with a reset step; in episodes of one step, every second step is a reset.
     stride = layout.period + layout.is_closed * (1 + layout.num_before)
     longest = stride * (2 if layout.period == 1 else 1)
     num_items = table.max_items + (0 if is_queue else num_lent)
-    # Per slot: chunks of its newest item and of later steps, and two partly used ones.
+    # Per slot: chunks of the newest item and of later steps, and two partly full ones.
     of_slots = num_slots * (-(-(table.num_steps + longest) // length) + 2)
     most = -(-num_items * longest // length) + of_slots
     if is_queue:
@@ -161,8 +162,8 @@ def step_budget(
     # Enough chunks if episodes have at least four steps, as in most environments.
     usual = -(-num_items * stride * 5 // (4 * length))
     whole = -(-num_items * stride // length)
-    # Memory must hold all chunks of a batch. Writers can use neither this memory nor
-    # the last quarter; see Staging::max_unsaved in core/store/steps/staging.cc.
+    # Memory must hold all chunks of the batches on loan. Writers leave as much memory
+    # free, but at least a quarter; see Staging::max_unsaved in core/store/steps.
     of_batches = num_lent * ((table.num_steps + length - 2) // length + 1)
     shared = of_slots + of_batches + of_slots // 3 + 1
     return StepBudget(
@@ -180,7 +181,7 @@ def _up(number: int, unit: int) -> int:
 
 
 def _with_slabs(num_chunks: int, chunk_bytes: int) -> int:
-    """Returns the memory for chunks, rounded up for slabs of at most 1/128 of it."""
+    """Returns the bytes for chunks, plus 1/64 because slabs may be partly unused."""
     num_bytes = num_chunks * chunk_bytes
     return num_bytes + num_bytes // 64 + chunk_bytes
 
@@ -218,8 +219,8 @@ def _step_room(
             allowed >= budget.least_memory_bytes,
             "store.memory_bytes",
             allowed,
-            f"must be at least {budget.least_memory_bytes}, the steps of a batch and "
-            f"those that actors write; raise it, or lower learner.batch_size",
+            f"must be at least {budget.least_memory_bytes}, for the steps of a batch "
+            "and of the actors; raise it, or lower learner.batch_size",
         )
         memory_bytes = min(memory_bytes, allowed)
         where = "in memory"
@@ -255,13 +256,13 @@ def _check_memory(
     left = 0 if directory is None else _left_bytes(directory)
     of_items = config.max_items * _ITEM_BYTES
     needed = memory_bytes + of_items
-    places = [(available_memory_bytes() + left, "of memory that are free", "")]
+    places = [(available_memory_bytes() + left, "of free memory", "")]
     if directory is not None:
         there = _existing(directory)
         places.append(
             (
                 _free_bytes(there) + left,
-                f"that are free in {there}, where actors reach it",
+                f"free in {there}, which actors share",
                 ", or enlarge that file system",
             )
         )
@@ -270,12 +271,12 @@ def _check_memory(
         may_shrink = (
             not config.is_queue and budget.least_memory_bytes + of_items <= free
         )
-        advice = "set a lower store.memory_bytes" if may_shrink else "lower it"
+        advice = "lower store.memory_bytes" if may_shrink else "lower it"
         check(
             needed <= free,
             "store.max_items",
             config.max_items,
-            f"must fit the {_size(free)} {which}, and takes up to {_size(needed)}; "
+            f"needs up to {_size(needed)}, more than the {_size(free)} {which}; "
             f"{advice}{otherwise}",
         )
 
@@ -287,8 +288,8 @@ def _check_disk(config: ReplayConfig, num_bytes: int, folder: Path) -> None:
         needed <= free,
         "store.max_items",
         config.max_items,
-        f"must fit the {_size(free)} that are free on the disk of {folder}, and takes "
-        f"{_size(needed)} there; free some space, or lower it",
+        f"needs {_size(needed)}, more than the {_size(free)} free on the disk of "
+        f"{folder}; free some space, or lower it",
     )
 
 

@@ -1,4 +1,4 @@
-"""Writes the steps of an actor's slots to a table, and inserts items made of them."""
+"""Writes the steps of an actor's slots to a table, and inserts items of these steps."""
 
 from __future__ import annotations
 
@@ -53,12 +53,11 @@ class StepSink(Protocol):
 
 
 class SlotWriter:
-    """Writes the steps of an actor's slots, and inserts items made of them.
+    """Writes the steps of an actor's slots, and inserts items of these steps.
 
-    For one thread; blocks while the table is full. ``append`` returns only when all its
-    items are in the table. A table in another process buffers thousands of inserts, so
-    an actor that did not wait for them would run ahead of the learner despite the
-    table's rate limits.
+    Not thread-safe. ``append`` returns only when all its items are in the table, and
+    blocks while the table is full. Otherwise a client's buffer of thousands of inserts
+    would let an actor run ahead of the learner despite the table's rate limits.
 
     Args:
         table: The table to write to.
@@ -80,7 +79,7 @@ class SlotWriter:
             self._window = _PriorityWindow(first, table.layout)
         self._num_steps = 0
         reach = table.layout.num_stored - 1
-        # Reset flags of the last steps, which items that end in the next block contain.
+        # Reset flags of each slot's last steps, which items of the next block contain.
         self._is_reset = np.zeros((len(writers), reach), np.bool_)
 
     def append(
@@ -128,16 +127,16 @@ class SlotWriter:
                 writer.flush(timeout_s)
         except StoreTimeout as error:
             raise RunError(
-                f"experience ({TABLE}) was full for {timeout_s:g} s; look for a dead "
-                f"learner"
+                f"experience ({TABLE}) was full for {timeout_s:g} s; check whether the "
+                "learner is alive"
             ) from error
         self._num_steps += num_rows
         self._is_reset = is_reset[:, num_rows:]
         live = slice(0, num_rows)
         if layout.is_closed:
             live = slice(layout.num_before, num_rows - 1)
-        # Count reset steps, because ``terminated`` may only mark a lost life. A reset
-        # step with ``truncated`` only marks a change of the inference server.
+        # Count episodes by their reset steps, because ``terminated`` may mark a lost
+        # life. A reset step with ``truncated`` marks a change of the inference server.
         is_reset = columns["is_reset"][:, live] != 0
         is_end = is_reset & (columns["truncated"][:, live] == 0)
         self._table.count(int((~is_reset).sum()), int(is_end.sum()))

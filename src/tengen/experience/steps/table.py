@@ -57,8 +57,8 @@ class StepTable(StepDraws):
         net: Listener for actors on other hosts; None: no other host connects.
 
     Raises:
-        UsageError: Another process has the table open, its steps have other columns, or
-            the table does not fit in the memory or on the disk.
+        UsageError: Another process has the table open, the folder's steps have other
+            columns, or the table does not fit in the memory or on the disk.
         RunError: The disk is full or fails.
 
     Attributes:
@@ -143,8 +143,8 @@ class StepTable(StepDraws):
             num_slots <= self._slots_left,
             "num_slots",
             num_slots,
-            f"must be at most the {self._slots_left} that the table has memory for; "
-            f"make it for more",
+            f"must be at most {self._slots_left}, what the table has memory for; "
+            "create it with more",
         )
         self._slots_left -= num_slots
         return super().writer(name, num_slots, first)
@@ -173,11 +173,11 @@ class StepTable(StepDraws):
         if not self.config.is_queue and num_items < self.config.min_items:
             return (
                 f"items ({num_items}) must be at least store.min_items "
-                f"({self.config.min_items}); play more, by tengen train"
+                f"({self.config.min_items}); collect more with tengen train"
             )
         return (
-            f"items ({available}) that may be drawn must be at least "
-            f"learner.batch_size ({num_samples}); play more"
+            f"items ({available}) ready for sampling must be at least "
+            f"learner.batch_size ({num_samples}); collect more"
         )
 
     def divide(self, num_samples: int, first: int, last: int) -> Divided:
@@ -232,7 +232,7 @@ class StepTable(StepDraws):
     def is_durable(self) -> bool:
         """Whether all steps written through this process survive a kill. Any thread.
 
-        True for a queue, whose steps a restarted process does not need.
+        True for a queue, because a restarted process does not need its steps.
         """
         num_rows = self._counts["num_rows"]
         return self.config.is_queue or num_rows == self._num_durable_rows

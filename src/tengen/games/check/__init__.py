@@ -1,4 +1,4 @@
-"""``tengen game check``: checks that a user's game follows `tengen.games.OwnGame`."""
+"""``tengen game check``: checks a user's implementation of `tengen.games.OwnGame`."""
 
 from __future__ import annotations
 

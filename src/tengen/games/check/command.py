@@ -24,24 +24,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "task",
         metavar="TASK",
-        help="module:Game for a game of yours, whose module is imported, or "
+        help="module:Game for your own game (the module is imported), or "
         "openspiel/NAME",
     )
     parser.add_argument(
         "--games", type=int, default=100, metavar="N", help="random games to play (100)"
     )
-    parser.add_argument(
-        "--seed", type=int, default=0, help="seed of the games' moves (0)"
-    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the moves (0)")
 
 
 def game_check(args: argparse.Namespace) -> dict[str, Any]:
     """Checks every method of a game; see `tengen.games.check_own_game`.
 
     Returns:
-        ``task``, ``num_games``, ``seed``, ``plies`` (shortest and longest game),
-        ``results`` (games won by the first player, drawn, lost) and ``warning``, which
-        is empty if there is none.
+        ``task``, ``num_games``, ``seed``, ``plies`` (lengths of the shortest and the
+        longest game), ``results`` (games that the first player won, drew and lost) and
+        ``warning`` (empty if there is none).
 
     Raises:
         UsageError: The game breaks the protocol, or is not written in Python.
@@ -60,7 +58,7 @@ def game_check(args: argparse.Namespace) -> dict[str, Any]:
             f"seen     games of {fewest:,} to {most:,} plies; {won:,} won by the first "
             f"player, {drawn:,} drawn, {lost:,} lost"
         )
-        print(f"{args.task} keeps the protocol in {args.games:,} random games")
+        print(f"{args.task} follows the protocol in {args.games:,} random games")
     return {
         "task": args.task,
         "num_games": args.games,
@@ -72,7 +70,7 @@ def game_check(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _open(task: str) -> OwnGame[Any]:
-    """Returns the user's game that a task names.
+    """Imports and returns the user's game that ``task`` names.
 
     Raises:
         UsageError: The task is not a game written in Python.
@@ -83,15 +81,15 @@ def _open(task: str) -> OwnGame[Any]:
         is_program(task),
         "task",
         task,
-        "must be module:Game, a game in Python, or openspiel/NAME; the others are "
-        "checked by the tests",
+        "must be module:Game, a game in Python, or openspiel/NAME; built-in games need "
+        "no check",
     )
     allow(task)
     check(
         not makes_environment(task),
         "task",
         task,
-        "must be a game, and has the methods of an environment; see tengen env check",
+        "must be a game, not an environment; use tengen env check",
     )
     own: OwnGame[Any] = make_program(task)
     return own

@@ -1,4 +1,4 @@
-"""Checks a user's game by playing it, and reports methods that break the protocol."""
+"""Plays a user's game to check it, and reports methods that break the protocol."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _SYMMETRY_METHODS = ("transform_action", "transform_planes")
 def check_own_game(
     own: OwnGame[Any], name: str = "", num_games: int = 10, seed: int = 0
 ) -> GameFacts:
-    """Plays random games, and verifies the results of every method of a game.
+    """Plays random games, and verifies the results of all methods of a game.
 
     Args:
-        own: The user's game, which must follow `tengen.games.OwnGame`.
+        own: The user's game, which should implement `tengen.games.OwnGame`.
         name: The game's name in error messages; empty for its class name.
         num_games: Number of games to play.
-        seed: Seed of the random moves; the same seed plays the same games.
+        seed: Seed of the random moves. The same seed gives the same games.
 
     Returns:
         Statistics of the random games.
@@ -72,7 +72,7 @@ def check_position(
 
 
 class _Check(VerifiedGame):
-    """Checks of a game's attributes, of its positions and of complete games."""
+    """Checks a game's attributes, its positions and complete games."""
 
     def __init__(
         self, own: OwnGame[Any], name: str, shape: tuple[int, ...] | None = None
@@ -84,9 +84,8 @@ class _Check(VerifiedGame):
         """Checks a game's methods, counts, policy layout and symmetries."""
         if not any(callable(getattr(self._own, name, None)) for name in _METHODS):
             raise UsageError(
-                f"{self._name} must be a game, with the methods of "
-                f"tengen.games.OwnGame, or an environment, a gymnasium.Env with reset "
-                f"and step; it has neither"
+                f"{self._name} must be a game (see tengen.games.OwnGame) or an "
+                "environment (a gymnasium.Env); it has the methods of neither"
             )
         for method in _METHODS:
             self.require_method(method)
@@ -110,7 +109,7 @@ class _Check(VerifiedGame):
             self.fail("is_terminal", False, "must be True", "raise max_plies")
 
     def random_game(self, rng: random.Random) -> None:
-        """Plays a random game and its image under a random symmetry; compares both."""
+        """Plays a random game and its image under a symmetry, and compares them."""
         symmetry = rng.randrange(self._num_symmetries)
         self.ply = 0
         state = self.call("initial_state")
@@ -131,12 +130,13 @@ class _Check(VerifiedGame):
                 self.fail(
                     "apply",
                     f"action {action}",
-                    "must not change the state that it is given",
-                    "return a changed copy",
+                    "must not modify its argument",
+                    "return a modified copy",
                 )
             again = self.call("apply", state, action)
             self._same_again("apply", f"action {action}", child, again)
-            # Play a twin game, because randomness in apply may show only later.
+            # The twin game repeats all moves: an effect of randomness in apply may show
+            # only after several moves.
             twin = self.call("apply", twin, action)
             self._same_again("apply", f"action {action}", child, twin)
             if symmetry:
@@ -154,19 +154,19 @@ class _Check(VerifiedGame):
             self.fail(
                 method,
                 label,
-                "must lead to the same position each time",
-                "draw nothing at random: a search makes each move once",
+                "must always lead to the same position",
+                "use no randomness, because a search plays each move only once",
             )
 
     def _snapshot(self, state: Any) -> tuple[Any, ...]:
-        """Returns a position's snapshot, after checking that a second one is equal."""
+        """Returns a position's snapshot; fails if a second snapshot differs."""
         snapshot = self.snapshot(state)
         if snapshot != self.snapshot(state):
             self.fail(
                 "observation",
                 "asked twice",
-                "must depend on the state only, as all methods must",
-                "keep nothing in the game between calls",
+                "must depend only on the state, like all methods",
+                "store nothing in the game between calls",
             )
         return snapshot
 
@@ -186,9 +186,9 @@ class _Check(VerifiedGame):
             )
         if self._own.num_actions != wanted[layout]:
             raise UsageError(
-                f"{self._name}.policy_layout ({layout!r}) must have "
-                f"{wanted[layout]} actions on planes {planes.shape}, and num_actions "
-                f"is {self._own.num_actions}; use flat if actions are no cells"
+                f"{self._name}.policy_layout ({layout!r}) needs num_actions "
+                f"{wanted[layout]} with planes {planes.shape}, not "
+                f"{self._own.num_actions}; use flat if actions are not cells"
             )
 
     def _actions_are_permuted(self) -> None:
@@ -199,15 +199,15 @@ class _Check(VerifiedGame):
                 self.fail(
                     "transform_action",
                     f"symmetry {symmetry}",
-                    "must take every action to another one in range",
-                    "no two actions may share an image",
+                    "must map the actions one to one",
+                    "give each action a different image",
                 )
             if symmetry == 0 and image != every:
                 self.fail(
                     "transform_action",
                     "symmetry 0",
-                    "must leave every action as it is",
-                    "number the identity 0",
+                    "must not change any action",
+                    "use number 0 for the identity",
                 )
 
     def _planes_are_permuted(self, shape: tuple[int, ...]) -> None:
@@ -221,12 +221,12 @@ class _Check(VerifiedGame):
                 self.fail(
                     "transform_planes",
                     f"symmetry {symmetry}",
-                    "must only move the entries of the planes",
-                    "turn and mirror them, or declare fewer symmetries",
+                    "must only permute the entries of the planes",
+                    "rotate and mirror them, or declare fewer symmetries",
                 )
 
     def _same_under_symmetry(self, state: Any, turned: Any, symmetry: int) -> None:
-        """Checks that ``turned`` is the image of ``state`` under ``symmetry``."""
+        """Records ``state``; checks that ``turned`` is its image under ``symmetry``."""
         snapshot = self._snapshot(state)
         player, terminal, legal, _, planes, _ = snapshot
         if not terminal:
@@ -242,8 +242,8 @@ class _Check(VerifiedGame):
             self.fail(
                 "transform_planes",
                 label,
-                "must give the planes of the game with transformed actions",
-                "see transform_action, or declare fewer symmetries",
+                "must match the planes of the game with transformed actions",
+                "correct transform_action, or declare fewer symmetries",
             )
         player, terminal, legal, returns, _, _ = self.snapshot(turned)
         if legal is not None and snapshot[2] is not None:
@@ -262,12 +262,12 @@ class _Check(VerifiedGame):
             self.fail(
                 "transform_action",
                 label,
-                "must lead to a game with the same rules and result",
+                "must preserve the rules and the result",
                 "declare fewer symmetries",
             )
 
 
-# Maximum number of positions to store in order to find two with the same planes.
+# Maximum number of positions stored to find different ones with the same planes.
 _MAX_POSITIONS = 200_000
 
 
@@ -278,26 +278,26 @@ class GameFacts:
     num_plies: list[int] = field(default_factory=list)
     """Length of each random game, in plies."""
     results: dict[float, int] = field(default_factory=lambda: {1: 0, 0: 0, -1: 0})
-    """Numbers of games that the first player won (key 1), drew (0) and lost (-1)."""
+    """Numbers of games by the first player's result: 1 won, 0 drawn, -1 lost."""
     alike: str = ""
-    """Description of two positions that have the same planes, but different legal
-    actions or sides to move; empty if there are none."""
+    """Describes two positions that have the same planes but different legal actions or
+    sides to move; empty if there are none."""
     _legal: dict[bytes, tuple[int, tuple[int, tuple[int, ...]]]] = field(
         default_factory=dict, repr=False
     )
 
     @property
     def warning(self) -> str:
-        """A one-line warning if the planes lack information; otherwise empty."""
+        """A one-line warning that the planes lack information, or an empty string."""
         if not self.alike:
             return ""
         return (
-            f"observation ({self.alike}) should show all that legal actions depend on, "
-            f"for positions with the same planes share one evaluation; add planes"
+            f"observation ({self.alike}) should determine the legal actions, because "
+            f"positions with equal planes share an evaluation; add planes"
         )
 
     def see(self, ply: int, player: int, legal: tuple[int, ...], planes: bytes) -> None:
-        """Records a position that is not terminal.
+        """Records a nonterminal position, and compares it with earlier ones.
 
         Args:
             ply: Number of moves played so far.
@@ -313,11 +313,11 @@ class GameFacts:
         elif met[1] != (player, legal) and not self.alike:
             first_ply, (first_player, first_legal) = met
             if first_player != player:
-                other = "another player is to move"
+                other = "the side to move differs"
             else:
                 action = min(set(first_legal) ^ set(legal))
-                other = f"action {action} is legal in one of them alone"
-            self.alike = f"the same at ply {first_ply} and at ply {ply}, where {other}"
+                other = f"action {action} is legal in only one of them"
+            self.alike = f"equal at plies {first_ply} and {ply}, although {other}"
 
     def finish(self, num_plies: int, first: float) -> None:
         """Records a finished game.

@@ -1,4 +1,4 @@
-"""A wrapper of a user's game that verifies the return value of every method."""
+"""A wrapper that verifies the return values of a user's game."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tengen.games.raised import RAISED, call_method, raised
 
 __all__ = ["VerifiedGame", "is_int"]
 
-# Maximum number of actions and of plies, because both are stored in 16 bits.
+# Maximum number of actions and of plies. Both are stored in 16 bits.
 _MAX_COUNT = 65535
 
 
 class VerifiedGame:
-    """A wrapper of a user's game that verifies every value that the game returns.
+    """A wrapper that verifies every value that a user's game returns.
 
-    Every method raises UsageError if a method of the game is missing, raises or breaks
-    the protocol. The message names the game's method, the value and the ply.
+    All methods raise UsageError if a method of the game is missing, raises an exception
+    or breaks the protocol. The message names the method, its value and the ply.
 
     Args:
         own: The user's game.
@@ -29,7 +29,7 @@ class VerifiedGame:
         shape: Shape of the planes; None for the shape of the first planes returned.
 
     Attributes:
-        ply: Number of moves played so far, for messages; the caller updates it.
+        ply: Number of moves played so far, for messages. The caller updates it.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class VerifiedGame:
         self._shape = shape
 
     def require_method(self, method: str) -> None:
-        """Raises an error if the game lacks the method ``method``."""
+        """Raises UsageError if the game lacks the method ``method``."""
         if not callable(self.attribute(method, None)):
             raise UsageError(
                 f"{self._name}.{method} (missing) must be a method; "
@@ -56,11 +56,11 @@ class VerifiedGame:
             raise raised(f"{self._name}.{name} (attribute)", error) from error
 
     def call(self, method: str, *args: Any) -> Any:
-        """Calls a method of the game; returns its result without checks."""
+        """Calls a method of the game; returns its result without verifying it."""
         return call_method(self._name, self._own, self.ply, method, *args)
 
     def fail(self, method: str, value: Any, rule: str, advice: str) -> NoReturn:
-        """Raises UsageError with a method's invalid value, the rule and the advice."""
+        """Raises UsageError: ``value``, returned by ``method``, breaks ``rule``."""
         text = value if isinstance(value, str) else repr(value)
         raise UsageError(
             f"{self._name}.{method} ({' '.join(text.split())}) {rule} "
@@ -68,7 +68,7 @@ class VerifiedGame:
         )
 
     def count(self, name: str, value: Any) -> int:
-        """Returns ``value`` as a count, after checking that it is 1 to 65535."""
+        """Returns the attribute value ``value``; fails unless it is 1 to 65535."""
         if not is_int(value) or not 1 <= value <= _MAX_COUNT:
             raise UsageError(
                 f"{self._name}.{name} ({value!r}) must be an integer, 1 to "
@@ -77,14 +77,14 @@ class VerifiedGame:
         return int(value)
 
     def terminal(self, state: Any) -> bool:
-        """Returns whether the game has ended, after checking the type of the result."""
+        """Returns whether the game has ended; fails if the result is not a bool."""
         terminal = self.call("is_terminal", state)
         if not isinstance(terminal, bool | np.bool_):
             self.fail("is_terminal", terminal, "must be a bool", "return bool(...)")
         return bool(terminal)
 
     def legal(self, state: Any) -> list[int]:
-        """Returns the legal actions, after checking their number, range and order."""
+        """Returns the legal actions; fails on a wrong number, range or order."""
         actions = self.call("legal_actions", state)
         if not isinstance(actions, Sequence | np.ndarray) or not all(
             map(is_int, actions)
@@ -107,19 +107,19 @@ class VerifiedGame:
                 "legal_actions",
                 legal,
                 f"must be 0 to {self._own.num_actions - 1}",
-                "raise num_actions or number the actions from 0",
+                "raise num_actions, or number the actions from 0",
             )
         return legal
 
     def to_play(self, state: Any) -> int:
-        """Returns the side to move, after checking that it is 0 or 1."""
+        """Returns the side to move; fails unless it is 0 or 1."""
         player = self.call("to_play", state)
         if not is_int(player) or player not in (0, 1):
-            self.fail("to_play", player, "must be 0 or 1", "0 moves first")
+            self.fail("to_play", player, "must be 0 or 1", "use 0 for the first player")
         return int(player)
 
     def returns(self, state: Any) -> tuple[float, float]:
-        """Returns both players' results, after checking that they are valid."""
+        """Returns the results of both players; fails if they are not valid."""
         value = self.call("returns", state)
         try:
             first, second = (float(result) for result in value)
@@ -130,7 +130,7 @@ class VerifiedGame:
                 "returns",
                 value,
                 "must be (1, -1), (-1, 1) or (0, 0)",
-                "the game is zero-sum; 0 is a draw",
+                "use 0 for a draw",
             )
         return first, second
 
@@ -141,13 +141,13 @@ class VerifiedGame:
             self.fail(
                 "observation",
                 "plane 0 is all 0",
-                "must be 1 on the board in plane 0",
-                "put np.ones((H, W)) before the others",
+                "must be 1 on all points of the board",
+                "insert np.ones((H, W)) as plane 0",
             )
         return planes
 
     def planes(self, method: str, planes: Any) -> Planes:
-        """Returns ``planes`` after checking their type, shape and values."""
+        """Returns ``planes``; fails on a wrong type, shape or value."""
         if not isinstance(planes, np.ndarray):
             self.fail(
                 method,
@@ -176,16 +176,14 @@ class VerifiedGame:
                 method,
                 f"shape {planes.shape}",
                 f"must be {self._shape}, as in the initial state",
-                "give every position the same planes",
+                "use the same shape for every position",
             )
         if not np.isfinite(planes).all():
-            self.fail(
-                method, "nan or inf", "must be finite", "check the planes' values"
-            )
+            self.fail(method, "nan or inf", "must be finite", "correct the planes")
         return planes
 
     def snapshot(self, state: Any) -> tuple[Any, ...]:
-        """Returns all values that the game's methods return for a position."""
+        """Returns the verified results of all the game's methods for a position."""
         text = self.call("to_string", state)
         if not isinstance(text, str):
             self.fail("to_string", text, "must be a str", "return the board as text")

@@ -1,15 +1,16 @@
-"""Detects the charset of SGF files and parses their bytes.
+"""Parses the bytes of SGF files, whose charset it detects.
 
-In Shift-JIS, GBK and Big5 the second byte of a character may equal ``]`` or a backslash
-in ASCII. Files seldom name their charset, and some name one that is too small. So the
-parser tries several decodings, called readings, and uses the reading with the most SGF
-properties. A file with valid non-ASCII UTF-8 is decoded only as UTF-8, even if it names
-another charset, unless its characters are also typical of that charset.
+In Shift-JIS, GBK and Big5, the second byte of a character may be the ASCII code of
+``]`` or of a backslash. Files seldom name their charset, and some name a subset of it.
+The parser therefore tries several decodings, called readings, and uses the reading with
+the most SGF properties. A file that contains non-ASCII characters and is valid UTF-8 is
+decoded as UTF-8, even if it names another charset, unless its bytes are also typical of
+that charset.
 
-The masked reading needs no charset, and tolerates truncated characters. The text after
-a byte determines whether the byte is syntax or the second byte of a character: a
-bracket that closes a value is followed by another value, a property, a node or the end
-of a variation.
+The masked reading needs no charset, and tolerates truncated characters. It decides from
+the text after a bracket whether the bracket is syntax or the second byte of a
+character: after a bracket that closes a value comes another value, a property, a node
+or the end of a variation.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# ASCII text that a charset must not change, so that brackets and names are not lost.
+# A charset must decode this ASCII text to itself; otherwise the syntax would be lost.
 _ASCII = (
     "".join(map(chr, range(32, 92)))
     + "\\x41\\u0041"
     + "".join(map(chr, range(93, 127)))
 )
-# The charset's name. Its length is bounded, because texts may have unclosed brackets.
+# Matches the charset's name. Its length is bounded in case the bracket is not closed.
 _NAMED = re.compile(rb"\bCA[\s\0]{0,10}\[([^\]]{0,40})\]")
-# Larger charsets by name, because programs often name a subset of the charset in use.
+# Supersets of charsets: programs often name a subset of the charset that they use.
 _WIDER = {
     "gb2312": "gb18030",
     "gbk": "gb18030",
@@ -48,8 +49,8 @@ _WIDER = {
     "big5": "big5hkscs",
     "iso8859-1": "cp1252",
 }
-# Charsets to guess if a file names none, with patterns of their common characters. If
-# several charsets are equally likely, the first charset is used.
+# Charsets to guess if a file names none, with patterns of their common characters. The
+# earlier one wins a tie.
 _GUESSED = (
     ("gb18030", re.compile(r"[\xa1\xa3\xb0-\xd7][\xa1-\xfe]")),
     ("cp932", re.compile(r"[\x81-\x83\x88-\x97][\x40-\x7e\x80-\xfc]")),
@@ -61,28 +62,30 @@ _PAIRS = re.compile(r"[\x81-\xfe][\x40-\x7e\x80-\xfe]")
 _RUN = re.compile(r"[\x80-\xff]{2}")
 _LEAD = re.compile(r"[\x80-\xff][\x80-\xff\\]")
 _HIGH = re.compile(r"[\x80-\xff]")
-# _USUAL_RUN matches bytes of EUC or Big5 that may be valid UTF-8 by chance, and not an
-# accented letter in a word. The characters of these charsets have three bytes in UTF-8.
+# _USUAL_RUN matches EUC or Big5 text whose bytes may be valid UTF-8 by chance, but does
+# not match an accented letter in a word. In real UTF-8, the characters of these
+# charsets take three bytes.
 _RUNS = re.compile(rb"[A-Za-z]?[\x80-\xff]+[A-Za-z]?")
 _USUAL_RUN = re.compile(rb"(?:[\xa1-\xdf][\xa1-\xfe])+")
 _MIN_THREE_BYTES = "\u0800"
-# Minimum number of Hangul in Korean text. Their bytes are also common in Chinese text.
+# Minimum number of Hangul in Korean text; their bytes are also common in Chinese text.
 _MIN_HANGUL = 6
-# Regex for the text after a bracket that closes a value, except in lists of texts.
+# The text after a bracket that closes a value, unless another text value follows.
 _GAP = r"[\s\0]*+"
 _AFTER = (
     rf"{_GAP}(?:$|\){_GAP}[()]|\)[^\]]{{0,2000}}\Z|\({_GAP};|;{_GAP}(?:[();]|$)"
     rf"|;?{_GAP}[A-Za-z_][A-Za-z0-9_]{{0,29}}{_GAP}\[|\[[a-z]{{2}}:)"
 )
-# Matches second bytes of characters: a bracket that does not close a value, or a
-# backslash before a bracket that closes a value.
+# Matches the second byte of a character: a bracket that does not close a value, or a
+# backslash before a bracket that does.
 _SECOND = re.compile(rf"(?<=[\x81-\xfe])(?:\](?!{_AFTER})|\\(?=\]{_AFTER}))")
 _MASKED_READING = "masked"
-_SECOND_PLACE = 0xE000  # Start of a private use area, which files do not contain.
+_SECOND_PLACE = 0xE000  # Start of a private use area, absent from files.
 _MASKED = re.compile("[\ue05c\ue05d]")
-# Matches a bracket, or a backslash before it, that may be a character's second byte.
+# Matches a bracket, or a backslash and a bracket, that may end a 2-byte character.
 _LOST = re.compile(rb"[\x81-\xfe]\\?\]")
-# A property that affects the position, at the end of a value that lost its bracket.
+# Matches a property that affects the position, swallowed by a value before it whose
+# closing bracket was misread.
 _SWALLOWED = re.compile(
     r"(?:(?<![A-Za-z])[BW]|A[BEW]|GM|SZ|HA|KM|PL)[\s\0]*\[[A-Za-z0-9.:+-]{0,7}\Z"
 )
@@ -91,15 +94,15 @@ _SWALLOWED = re.compile(
 def parse_bytes(text: bytes) -> Tree:
     """Parses the bytes of an SGF file in any charset; see ``parse_tree``.
 
-    Byte order marks identify UTF-16 and UTF-32, and zero bytes identify UTF-16. Any
-    other charset must contain ASCII unchanged.
+    UTF-16 is recognized by its byte order mark or its zero bytes, and UTF-32 by its
+    byte order mark. All other charsets must be supersets of ASCII.
 
     Raises:
-        UsageError: The file is not SGF or is too long, or no charset fits, because a
-            value seems to contain a property that affects the position.
+        UsageError: The file is not SGF or is too long, or no charset fits: in every
+            reading a value seems to contain a property that affects the position.
     """
     if len(text) > 4 * MAX_CHARACTERS:
-        rule = f"must be at most {4 * MAX_CHARACTERS} bytes; keep games apart"
+        rule = f"must be at most {4 * MAX_CHARACTERS} bytes; split the file"
         raise refuse("text", f"{len(text)} bytes", rule)
     named = _named(text)
     whole = _whole(text, named)
@@ -119,19 +122,19 @@ def parse_bytes(text: bytes) -> Tree:
 
 
 def _fullest(readings: dict[str, str]) -> tuple[str, Tree]:
-    """Returns the reading with the most properties, the first one in case of a tie.
+    """Returns (name, tree) of the reading with the most properties; the first in a tie.
 
-    A reading that confuses brackets with characters loses properties. Readings of the
-    complete game are preferred to readings that end early.
+    A reading that mistakes characters for brackets, or the reverse, loses properties. A
+    reading of a complete game is preferred to one that ends early.
 
     Raises:
-        UsageError: All readings are broken. The error is that of the first reading.
+        UsageError: No reading can be parsed. The error is that of the first reading.
     """
     trees: dict[str, Tree] = {}
     errors: list[UsageError] = []
     for name, text in readings.items():
         try:
-            trees[name] = parse_tree(text, 2 * MAX_CHARACTERS)  # 2 bytes per character.
+            trees[name] = parse_tree(text, 2 * MAX_CHARACTERS)  # Masked: a byte each.
         except UsageError as error:
             errors.append(error)
     if not trees:
@@ -145,7 +148,7 @@ def _rank(tree: Tree) -> tuple[bool, int]:
 
 
 def _check_swallowed(tree: Tree, reading: str) -> None:
-    """Raises UsageError if a value may contain a property that affects the position."""
+    """Raises UsageError if a value may have swallowed a property of the position."""
     for node in tree.nodes:
         for values in node.values():
             for value in values:
@@ -155,12 +158,12 @@ def _check_swallowed(tree: Tree, reading: str) -> None:
                 if _LOST.search(
                     _raw(value) if is_masked else value.encode(reading, "replace")
                 ):
-                    rule = "must be in the charset that CA names; save it as UTF-8"
+                    rule = "must match the charset in CA; save it as UTF-8"
                     raise refuse("text", value, rule)
 
 
 def _decode(tree: Tree, named: str) -> None:
-    """Decodes all property values of a masked reading in place."""
+    """Decodes the property values of a masked reading, in place."""
     texts = [
         value
         for node in tree.nodes
@@ -175,9 +178,9 @@ def _decode(tree: Tree, named: str) -> None:
 
 
 def _likely(text: str, named: str) -> list[str]:
-    """Returns the charsets to try for a file, which is given as Latin-1 text.
+    """Returns the charsets to try for a file, whose bytes are given as Latin-1.
 
-    Returns the named charset, or the two most likely charsets if there is none.
+    These are the named charset, or the two most likely charsets if none is named.
     """
     if named not in ("", "utf-8"):
         return [named]
@@ -185,7 +188,7 @@ def _likely(text: str, named: str) -> list[str]:
 
 
 def _named(text: bytes) -> str:
-    """Returns the charset that a file names, or its larger form; empty for none."""
+    """Returns the charset that a file names, or its superset; empty for none."""
     match = _NAMED.search(text)
     name = match[1].decode("latin-1").strip() if match else ""
     try:
@@ -198,7 +201,7 @@ def _named(text: bytes) -> str:
 
 
 def _whole(text: bytes, named: str) -> str | None:
-    """Decodes a file if its charset is certain; returns None if it must be guessed."""
+    """Decodes a file whose charset is certain; returns None for any other file."""
     for mark, charset in _BOMS:
         if text.startswith(mark):
             return text[len(mark) :].decode(charset, errors="replace")
@@ -216,7 +219,7 @@ def _whole(text: bytes, named: str) -> str | None:
 
 
 def _as_utf8(text: bytes) -> str | None:
-    """Decodes UTF-8 whose last character may be truncated; None for other bytes."""
+    """Decodes UTF-8 whose last character may be cut off; None for other bytes."""
     try:
         return codecs.getincrementaldecoder("utf-8")().decode(text)
     except UnicodeDecodeError:
@@ -224,7 +227,7 @@ def _as_utf8(text: bytes) -> str | None:
 
 
 def _suits(text: bytes, unicode: str, named: str) -> bool:
-    """Returns whether ``text``, valid as UTF-8, fits charset ``named`` equally well."""
+    """Returns whether ``text``, though valid UTF-8, also suits charset ``named``."""
     return (
         named in dict(_GUESSED)
         and max(unicode) < _MIN_THREE_BYTES
@@ -234,12 +237,12 @@ def _suits(text: bytes, unicode: str, named: str) -> bool:
 
 
 def _raw(value: str) -> bytes:
-    """Returns the bytes of a value of a masked reading, with second bytes restored."""
+    """Returns the original bytes of a value of a masked reading."""
     return _MASKED.sub(lambda m: chr(ord(m[0]) - _SECOND_PLACE), value).encode("latin1")
 
 
 def _charset(texts: list[bytes], named: str) -> str:
-    """Returns the most likely charset of property values that are not pure ASCII."""
+    """Returns the most likely charset of property values, none of them pure ASCII."""
     known = [named] if named else []
     for charset in (*known, "utf-8"):
         if _fits(texts, charset, cut=False):
@@ -249,7 +252,7 @@ def _charset(texts: list[bytes], named: str) -> str:
     if named and (_fits(texts, named, cut=True) or 2 * num_fit > len(texts)):
         return named
     everything = "\n".join(text.decode("latin-1") for text in texts)
-    # Guess only if two high bytes are adjacent, because accented letters rarely are.
+    # Guess only if two high bytes are adjacent. Accented letters rarely are.
     guessed = _guess(everything) if _RUN.search(everything) else ()
     for cut in (False, True):
         for charset in guessed:
@@ -261,7 +264,7 @@ def _charset(texts: list[bytes], named: str) -> str:
 
 
 def _guess(text: str) -> list[str]:
-    """Returns charsets in decreasing order of the number of their common characters."""
+    """Returns charsets, those with the most common characters in ``text`` first."""
     num_hangul = len(_GUESSED[3][1].findall(text))
     counts = {name: len(usual.findall(text)) for name, usual in _GUESSED}
     num_pairs = len(_PAIRS.findall(text))
@@ -274,7 +277,7 @@ def _guess(text: str) -> list[str]:
 
 
 def _fits(texts: Iterable[bytes], charset: str, *, cut: bool) -> bool:
-    """Returns whether texts are valid in a charset; ``cut`` allows truncated ends."""
+    """Returns whether texts are valid; ``cut`` allows a truncated last character."""
     make_decoder = codecs.getincrementaldecoder(charset)
     try:
         for text in texts:

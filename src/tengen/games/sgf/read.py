@@ -1,7 +1,7 @@
 """Reads games of Go from SGF.
 
-An invalid property that does not affect the position is never an error. The reader
-uses or ignores the property, and adds a note if the property may be important.
+An invalid property that does not affect the position is not an error: the reader uses
+or ignores it, and adds a note if it may matter to the user.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from tengen.games.sgf.tree import (
 __all__ = ["read_sgf"]
 
 _MAX_SIZE = 19
-# Minimum integer value of KM that means hundredths, for any board and program.
+# An integer KM from this value on means hundredths, on any board and from any program.
 _MIN_HUNDREDTHS = 275
-# Maximum value of KM that can mean stones, as in Chinese counting; a stone is 2 points.
+# Maximum KM that can mean stones, as in Chinese counting. One stone is 2 points.
 _MAX_STONES = 4
 _GAME_INFO = ("KM", "HA", "RU", "RE", "PB", "PW")
 
@@ -47,8 +47,8 @@ def read_sgf(
     """Returns the first game of an SGF text.
 
     The defaults are a 19x19 board and a komi of 7.5. Rules that tengen does not support
-    (territory scoring) are replaced with the default rules, with simple ko if a move
-    requires it. The result remains that of the file.
+    (territory scoring) are replaced with the default rules, or with these and simple ko
+    if a move is legal only under simple ko. The record's result is the file's.
 
     Dialects of servers and editors are supported; docs/reference/sgf.md lists them.
 
@@ -57,20 +57,20 @@ def read_sgf(
             with a guessed charset.
         main_line: Whether to read the main line of a game with variations; if False,
             such a game is an error.
-        num_moves: Number of ``B`` and ``W`` properties to read, at least 0; None for
-            all properties. The result remains that of the complete game.
+        num_moves: Number of moves (``B`` and ``W`` properties) to read, at least 0;
+            None for all. The record's result is still that of the complete game.
 
     Raises:
         UsageError: The text is not SGF, is not a game of Go on a board of size 2 to 19,
-            has variations or an illegal move, or places stones after the first move
-            that change the position.
+            has variations or an illegal move, or changes the position with setup stones
+            after the first move.
     """
     if isinstance(text, bytes):
         tree = parse_bytes(text)
     else:
         tree = parse_tree(text.removeprefix("\ufeff"))
     if tree.has_variations and not main_line:
-        rule = "must be one line of play; ask for the main line"
+        rule = "are not supported here; read only the main line"
         raise refuse("text", "variations", rule)
     notes = _notes(tree)
     num_start, num_read = _parts(tree.nodes, num_moves)
@@ -84,7 +84,7 @@ def read_sgf(
     if not black and opens != "B" and handicap > 1:
         black = _fixed_stones(rules, root, handicap)
     elif handicap > 1 and black and handicap != len(black):
-        notes.append(f"HA ({handicap}) is not the number of AB's stones, {len(black)}")
+        notes.append(f"HA ({handicap}) differs from the number of AB, {len(black)}")
     to_play = _to_play(nodes, notes)
     first = _first_player(to_play, opens, black, white)
     if black and not white and first == 1 and is_fixed_handicap(rules, black):
@@ -117,7 +117,7 @@ def _replayable(record: GoRecord, unsaid: GoRules | None) -> GoRecord:
 
     Args:
         record: The record of the game.
-        unsaid: The default rules if the file names no known rules, otherwise None.
+        unsaid: The default rules, if the file names no known rules; otherwise None.
 
     Raises:
         UsageError: A stone or a move is not legal.
@@ -140,9 +140,9 @@ def _replayable(record: GoRecord, unsaid: GoRules | None) -> GoRecord:
 
 
 def _parts(nodes: list[Node], num_moves: int | None) -> tuple[int, int]:
-    """Returns the numbers of nodes up to the first move and up to the last to read.
+    """Returns how many nodes lead to the first move, and to the last move to read.
 
-    Both counts include the node of the move. ``num_moves`` is None for all nodes.
+    Both counts include the move's own node. ``num_moves`` is None for all nodes.
     """
     places = [place for place, node in enumerate(nodes, 1) if has_move(node)]
     num_start = places[0] if places else len(nodes)
@@ -152,20 +152,20 @@ def _parts(nodes: list[Node], num_moves: int | None) -> tuple[int, int]:
 
 
 def _notes(tree: Tree) -> list[str]:
-    """Returns notes about an SGF text: truncation, and further games."""
-    notes = ["more games follow; this is the first"] if tree.is_collection else []
+    """Returns notes about truncation of an SGF text and about further games in it."""
+    notes = ["only the first of several games is read"] if tree.is_collection else []
     if tree.is_cut:
         dropped = f"; its last value, of {tree.unfinished[:40]}, is dropped"
-        notes.append("the text ends before the game" + dropped * bool(tree.unfinished))
+        notes.append("the text ends within the game" + dropped * bool(tree.unfinished))
     return notes
 
 
 def _line(node: Node, name: str, notes: list[str] | None = None) -> str:
-    """Returns a property's first non-empty value; adds a note if the values differ."""
+    """Returns a property's first value that is not empty; notes differing values."""
     values = (plain_text(v, keep_lines=False).strip(" ") for v in node.get(name, ()))
     said = list(dict.fromkeys(filter(None, values)))
     if notes is not None and len(said) > 1:
-        notes.append(f"{name} has several values; the first, {said[0][:40]}, is taken")
+        notes.append(f"{name} has several values; the first, {said[0][:40]}, is used")
     return said[0] if said else ""
 
 
@@ -179,17 +179,18 @@ def _board(root: Node, nodes: list[Node]) -> tuple[int, int]:
 
     Args:
         root: The root node, with the properties of all nodes before the first move.
-        nodes: All nodes, which must not specify another game or size than the root.
+        nodes: All nodes. They must not specify a game or a size that differs from the
+            root's.
     """
     sizes = {}
     for node in (root, *nodes):
         for game in filter(None, map(str.strip, node.get("GM", ()))):
             if re.fullmatch(r"\+?0{0,5}1|go", game, re.IGNORECASE) is None:
-                raise refuse("GM", game, "must be 1, Go; only Go is read")
+                raise refuse("GM", game, "must be 1 for Go; other games cannot be read")
         for size in filter(None, map(str.strip, node.get("SZ", ()))):
             sizes[_size(size)] = size
             if len(sizes) > 1:
-                raise refuse("SZ", size, "must be one size; keep one")
+                raise refuse("SZ", size, "must be one size; remove the others")
         if node is root:
             sizes = sizes or {(19, 19): "19"}
     return next(iter(sizes))
@@ -200,17 +201,17 @@ def _size(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"\+?([0-9]{1,3})(?:\s*[:xX]\s*([0-9]{1,3}))?", text)
     width, height = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not (2 <= width <= _MAX_SIZE and 2 <= height <= _MAX_SIZE):
-        raise refuse("SZ", text, f"must be 2 to {_MAX_SIZE}; no other board is played")
+        raise refuse("SZ", text, f"must be 2 to {_MAX_SIZE}; use such a board")
     return height, width
 
 
 def _set_rules(root: Node, rules: GoRules, notes: list[str]) -> bool:
-    """Sets ``rules`` from the root, except the handicap; returns if RU is known."""
+    """Sets ``rules``, without handicap, from the root; returns whether RU is known."""
     if text := _line(root, "KM", notes):
         area = rules.height * rules.width
         komi = _komi(text, _line(root, "AP").lower(), area)
         if komi is None:
-            notes.append(f"KM ({text[:40]}) is no komi; {rules.komi:g} is taken")
+            notes.append(f"KM ({text[:40]}) is not a komi; {rules.komi:g} is used")
         else:
             rules.komi = komi
     plies = _line(root, "PLIES")
@@ -223,12 +224,12 @@ def _set_rules(root: Node, rules: GoRules, notes: list[str]) -> bool:
 
 
 def _komi(text: str, writer: str, area: int) -> float | None:
-    """Returns the komi in points, even if the file specifies hundredths or stones.
+    """Returns komi in points, converted if the file has hundredths or stones.
 
-    Fox (``AP[foxwq]``) writes 0.5, 5.5, 6.5, 7 and 7.5 as 50, 275, 325, 350 and 375,
-    which are hundredths of stones, except 50. Other programs do not use these numbers
-    with another meaning. A number with a decimal point is in points. Komi is at most
-    the board's area, except in files written by tengen (``AP[tengen]``).
+    Fox (``AP[foxwq]``) writes 0.5, 5.5, 6.5, 7 and 7.5 points as 50, 275, 325, 350 and
+    375, which are hundredths of stones, except 50. No other program gives these numbers
+    another meaning. A number with a decimal point is in points. Komi is at most the
+    board's area, except in files written by tengen (``AP[tengen]``).
 
     Args:
         text: The value of ``KM``.
@@ -258,28 +259,28 @@ def _komi(text: str, writer: str, area: int) -> float | None:
 
 
 def _handicap(root: Node, notes: list[str]) -> int:
-    """Returns the number of handicap stones in ``HA``, or 0 if there is no number."""
+    """Returns the number of handicap stones in ``HA``; 0 if it has no number."""
     text = _line(root, "HA", notes)
     if match := re.match(r"\+?([0-9]{1,3})(?![0-9])", text):
         return int(match[1])
     if text:
-        notes.append(f"HA ({text[:40]}) is no number")
+        notes.append(f"HA ({text[:40]}) is not a number")
     return 0
 
 
 def _fixed_stones(rules: GoRules, root: Node, handicap: int) -> list[int]:
-    """Returns the fixed points of ``handicap`` stones that the file does not list."""
+    """Returns the fixed points of a handicap whose stones the file does not list."""
     if len({value.strip() for value in root["HA"]} - {""}) > 1:
         raise refuse("HA", "several values", "must have one value; keep one")
     try:
         return sorted(handicap_points(rules.height, rules.width, handicap))
     except CoreError as error:
-        rule = "must be a handicap that the board has points for; write AB"
+        rule = "is too large for the board; list the stones in AB"
         raise refuse("HA", handicap, rule) from error
 
 
 def _with_game_info(nodes: list[Node], num_start: int) -> Node:
-    """Returns the root node, with game info from later nodes if the root has none."""
+    """Returns the root node, completed with game info from later nodes."""
     root = dict(nodes[0])
     said: set[str] = set()
     for number, node in enumerate(nodes):
@@ -291,9 +292,9 @@ def _with_game_info(nodes: list[Node], num_start: int) -> Node:
 
 
 def _to_play(nodes: list[Node], notes: list[str]) -> int | None:
-    """Returns the side to move that ``PL`` sets after the last move; None if unset.
+    """Returns the side that ``PL`` sets to move after the last move, or None.
 
-    ``PL`` in a node with a move is ignored, because programs disagree on its meaning.
+    ``PL`` in a move's node is ignored, because its meaning differs between programs.
     """
     to_play: int | None = None
     said: list[str] = []
@@ -315,7 +316,7 @@ def _to_play(nodes: list[Node], notes: list[str]) -> int | None:
 def _moves(
     nodes: list[Node], rules: GoRules
 ) -> tuple[list[int], list[int], list[list[str]]]:
-    """Returns the actions of all moves, their players, and the comments on each."""
+    """Returns the actions of all moves, their players, and each move's comments."""
     moves: list[int] = []
     colours: list[int] = []
     comments: list[list[str]] = []
@@ -334,7 +335,7 @@ def _moves(
 def _first_player(
     to_play: int | None, opens: str | None, black: list[int], white: list[int]
 ) -> int:
-    """Returns the player of the first move, or else of ``PL``, or else the default."""
+    """Returns the first player: of the first move, else of ``PL``, else the default."""
     if opens is not None:
         return "BW".index(opens)
     return int(bool(black) and not white) if to_play is None else to_play
@@ -347,10 +348,10 @@ def _with_passes(
     comments: list[list[str]],
     to_play: int | None,
 ) -> tuple[list[int], list[str]]:
-    """Returns actions and comments, including passes that the file omits.
+    """Returns actions and their comments, with inserted passes for skipped turns.
 
     Args:
-        turns: The game's setup, without moves.
+        turns: The game after its setup, to which the moves are added.
         moves: The actions in the file.
         colours: The player of each action.
         comments: The comments on each action.
@@ -360,7 +361,7 @@ def _with_passes(
     for move, colour, comment in zip(moves, colours, comments, strict=True):
         turns.add(colour, move)
         place = len(turns.actions) - 1
-        # Merge comments on removed or ignored passes into those on the last action.
+        # A pass may have been removed or ignored; its comments go to the last action.
         last, *more = [*said[place:], comment]
         for text in more:
             last += text

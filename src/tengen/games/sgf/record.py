@@ -1,4 +1,4 @@
-"""The record of a game of Go, with setup stones and moves, and the SGF writer."""
+"""The record of a game of Go, its setup and replay, and the SGF writer."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ class GoRecord:
     """The record of one game of Go, finished or not."""
 
     game: str
-    """The game's name, such as ``go/9/komi=6.5``; includes a fixed handicap."""
+    """The game's name, such as ``go/9/komi=6.5``. A handicap on fixed points is part of
+    the name."""
     moves: tuple[int, ...] = ()
     """The actions after the setup stones."""
     first_player: int = 0
     """The player of the first action: 0 Black, 1 White."""
     black_stones: tuple[int, ...] = ()
-    """Points of Black's setup stones, except a fixed handicap, in increasing order."""
+    """Points of Black's setup stones in increasing order, without a fixed handicap."""
     white_stones: tuple[int, ...] = ()
     """Points of White's setup stones, in increasing order."""
     result: str = ""
@@ -53,20 +54,20 @@ class GoRecord:
     comment: str = ""
     """A comment on the complete game; empty for none."""
     comments: tuple[str, ...] = ()
-    """The comment on each move; empty if no move has a comment."""
+    """One comment per move, maybe empty; no entries if no move has a comment."""
     notes: tuple[str, ...] = field(default=(), compare=False)
-    """Notes about data that the reader ignored, one line per note; not compared."""
+    """The reader's one-line notes about data that it ignored. Not part of equality."""
 
 
 def setup_moves(record: GoRecord) -> list[int]:
-    """Returns moves that place a record's setup stones on an empty board.
+    """Returns actions that place a record's setup stones on an empty board.
 
-    The sides alternate, starting with Black. A side passes if it has no stones to
-    place. The passes come first, because two passes after the last stone would end the
-    game. After the setup, ``first_player`` is to move.
+    The sides alternate, starting with Black, so the side with fewer stones also passes.
+    Its passes come first, because two passes after the last stone would end the game.
+    After the setup it is the turn of ``first_player``.
 
     Returns:
-        Actions to play before the record's actions; empty if there is no setup.
+        The actions that precede the record's moves; empty if no setup is needed.
 
     Raises:
         UsageError: The game does not exist, or the setup is impossible: a stone has no
@@ -88,14 +89,14 @@ def setup_moves(record: GoRecord) -> list[int]:
     _play(game, state, moves, "setup")
     if len(state.legal_actions()) == 0 or not _has_stones(state, record):
         raise UsageError(
-            f"SGF setup ({len(black)} and {len(white)} stones) must leave every stone "
-            f"a liberty, in a game of handicap 0; correct the stones"
+            f"SGF setup ({len(black)} and {len(white)} stones) must leave each chain a "
+            "liberty, in a game without handicap; correct the stones"
         )
     return moves
 
 
 def replay(record: GoRecord) -> tuple[State, list[int]]:
-    """Returns the position after a record's moves, and all moves including the setup.
+    """Returns the position after a record's moves, and all actions with the setup's.
 
     Raises:
         UsageError: The game does not exist, or a setup stone or a move is not legal.
@@ -109,7 +110,7 @@ def replay(record: GoRecord) -> tuple[State, list[int]]:
 
 
 def is_fixed_handicap(rules: GoRules, stones: Sequence[int]) -> bool:
-    """Returns whether ``stones`` are exactly the points of a fixed handicap.
+    """Returns whether ``stones`` are the points of a fixed handicap.
 
     Args:
         rules: The rules, including the board size.
@@ -137,13 +138,13 @@ def _play(game: Game, state: State, moves: Sequence[int], what: str) -> None:
             is_on = 0 <= action < game.num_actions
             vertex = write_vertex(action, game.height, game.width) if is_on else action
             raise UsageError(
-                f"SGF {what} ({vertex}, number {number}) must be legal; keep the moves "
-                f"before it"
+                f"SGF {what} ({vertex}, number {number}) must be legal; remove it and "
+                "the later moves"
             ) from error
 
 
 def _has_stones(state: State, record: GoRecord) -> bool:
-    """Returns whether the stones of ``state`` are exactly the record's setup stones."""
+    """Returns whether the board of ``state`` has exactly the record's setup stones."""
     return stones_on(state) == (set(record.black_stones), set(record.white_stones))
 
 
@@ -156,14 +157,14 @@ _Stones: TypeAlias = tuple[set[int], set[int]]
 
 
 def read_move(node: Node, rules: GoRules) -> tuple[int, int]:
-    """Returns the player (0 Black, 1 White) and the action of a node's move.
+    """Returns a node's move as (player, action); player 0 is Black, 1 White.
 
     Raises:
-        UsageError: The node has two moves, or the point is off the board.
+        UsageError: The node has several moves, or its point is off the board.
     """
     if "B" in node and "W" in node:
         points = f"{node['B'][0]} and {node['W'][0]}"
-        raise refuse("B and W", points, "must stand in nodes of their own; correct")
+        raise refuse("B and W", points, "must be in separate nodes; separate them")
     name = "B" if "B" in node else "W"
     actions = {_action(text.strip(), rules, name) for text in node[name]}
     if len(actions) > 1:
@@ -187,7 +188,7 @@ def _point(text: str, rules: GoRules, name: str) -> int:
 
 
 def _points(node: Node, name: str, rules: GoRules) -> set[int]:
-    """Returns the points of a property, including compressed point lists."""
+    """Returns the points in a property's values, which may be points or rectangles."""
     points: set[int] = set()
     for value in dict.fromkeys(node.get(name, ())):
         if not value.strip():
@@ -211,20 +212,20 @@ def _points(node: Node, name: str, rules: GoRules) -> set[int]:
 def start_stones(start: list[Node], rules: GoRules) -> tuple[list[int], list[int]]:
     """Returns the points of Black's and White's stones before the first move.
 
-    If several nodes set a point, the last node takes precedence.
+    If several nodes set a point, the last one counts.
 
     Args:
         start: The nodes up to the first move.
         rules: The rules, including the board size.
 
     Raises:
-        UsageError: A point is off the board, or in two properties of one node.
+        UsageError: A point is off the board, or appears in two of a node's properties.
     """
     stones: _Stones = (set(), set())
     for node in start:
         black, white, empty = (_points(node, name, rules) for name in _STONES)
         if black & white or black & empty or white & empty:
-            rule = "must not name a point of one another; correct them"
+            rule = "must not list a point twice; correct them"
             raise refuse("AB, AW and AE", "a point twice", rule)
         for own, colour in zip(stones, (black, white), strict=True):
             own -= black | white | empty
@@ -235,13 +236,13 @@ def start_stones(start: list[Node], rules: GoRules) -> tuple[list[int], list[int
 def check_later_stones(
     nodes: list[Node], num_start: int, start: GoRecord, rules: GoRules
 ) -> None:
-    """Checks that stones placed after the first move do not change the position.
+    """Checks that setup stones after the first move do not change the position.
 
-    In a node with a move, the stones may describe the position before or after it.
+    In a node with a move, they may describe the position before or after the move.
 
     Args:
         nodes: All nodes of the main line.
-        num_start: Number of nodes up to and including the node of the first move.
+        num_start: Number of nodes up to the first move, including the move's node.
         start: The record of the game without moves.
         rules: The rules of the game.
 
@@ -250,7 +251,7 @@ def check_later_stones(
     """
     if not any(node.keys() & set(_STONES) for node in nodes[num_start:]):
         return
-    # Replay with simple ko, which allows every move that any other ko rule allows.
+    # Replay with simple ko, which allows all moves that the other ko rules allow.
     ko, rules.ko = rules.ko, "simple"
     start, rules.ko = dataclasses.replace(start, game=rules.name), ko
     state, _ = replay(start)
@@ -266,16 +267,16 @@ def check_later_stones(
                         state.apply(pass_action)
                     state.apply(move)
                 except CoreError:
-                    return  # replay reports this move, illegal under any rules.
+                    return  # Illegal under any rules; the caller's replay reports it.
                 stones = stones_on(state)
                 changed = changed and _changed(node, stones, rules)
         if changed is not None:
-            rule = "must change nothing after the first move, where a game has begun"
+            rule = "must change no stones after the first move"
             raise refuse(changed, node[changed][0], f"{rule}; keep the moves before")
 
 
 def _changed(node: Node, stones: _Stones, rules: GoRules) -> str | None:
-    """Returns the first property of ``node`` that changes the position, if any."""
+    """Returns the first property of ``node`` that changes the stones, or None."""
     black, white = stones
     for name, standing in zip(_STONES, (black, white, None), strict=True):
         points = _points(node, name, rules)
@@ -289,14 +290,15 @@ _LARGE_KOMI = 50
 
 
 def write_sgf(record: GoRecord) -> str:
-    """Returns a game record as SGF FF[4], which ``read_sgf`` can read.
+    """Returns a game record as SGF FF[4] text, which ``read_sgf`` can read.
 
-    Equal records give equal texts. When the text is read, line breaks in comments
-    become newlines, and other whitespace becomes spaces. The part of the game's name
-    that selects planes (``/planes=minigo``, ``/planes=katago``) is omitted.
+    Equal records give equal texts. A round trip changes some white space in comments:
+    line breaks become newlines, other white space becomes spaces. It also omits the
+    part of the game's name that selects planes (``/planes=minigo``,
+    ``/planes=katago``).
 
     Args:
-        record: The record to write; its moves are not checked.
+        record: The record to write. Its moves are not checked.
 
     Raises:
         CoreError: The record's name is not that of a game of Go.
@@ -305,7 +307,7 @@ def write_sgf(record: GoRecord) -> str:
     usual = GoRules(rules.height, rules.width)
     height, width = rules.height, rules.width
     size = str(width) if height == width else f"{width}:{height}"
-    # Name tengen as writer of a komi above the area, else the reader rejects the komi.
+    # The reader accepts a komi above the board's area only from tengen.
     writer = "AP[tengen]" if abs(rules.komi) > height * width else ""
     lines = [
         f"(;FF[4]CA[UTF-8]{writer}GM[1]SZ[{size}]KM[{_komi(rules)}]"
@@ -336,7 +338,7 @@ def write_sgf(record: GoRecord) -> str:
 
 
 def _komi(rules: GoRules) -> str:
-    """Returns the value of KM, with ".0" if the reader would assume hundredths."""
+    """Returns the value of KM; ".0" marks points that look like hundredths."""
     text = f"{rules.komi:g}"
     is_large = abs(rules.komi) >= min(rules.height * rules.width, _LARGE_KOMI)
     return f"{text}.0" if is_large and "." not in text else text
@@ -355,7 +357,7 @@ def _moves(record: GoRecord, rules: GoRules) -> str:
 
 
 def _letters(action: int, rules: GoRules) -> str:
-    """Returns the two letters of an action's point; empty for a pass."""
+    """Returns the two letters of an action's point; an empty string for a pass."""
     row, column = divmod(action, rules.width)
     return "" if row == rules.height else LETTERS[column] + LETTERS[row]
 

@@ -1,8 +1,8 @@
-"""Parses the syntax of an SGF text; returns the nodes of the main line.
+"""Parses the syntax of SGF texts.
 
 Source: SGF FF[4] (red-bean.com/sgf), "EBNF Definition" and "Property Value Types".
-Lowercase letters in property names, as in older files, are ignored. The names of
-private properties may have digits and underscores.
+Lowercase letters in property names, which older files contain, are dropped. Names of
+private properties may contain digits and underscores.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ MAX_CHARACTERS = 1 << 20
 """The maximum length of an SGF text, in characters."""
 
 _MAX_DEPTH = 1000
-_WHOLE = 'must be a whole game, "(;...)"; check the file'
-# Matches "(;" before the content of a node or the end, but not the smiley "(;-)".
+_WHOLE = 'must be a complete game, "(;...)"; check the file'
+# Matches "(;" if a node's content or the end of the text follows, unlike in "(;-)".
 _BEGINNING = re.compile(
     r"\([\s\0]*;[\s\0]*+(?=[A-Za-z();]|[0-9_][A-Za-z0-9_]*+[\s\0]*+\[|$)"
 )
@@ -36,14 +36,14 @@ _LOWER = re.compile("[a-z]+")
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 _VALUE = re.compile(r"\[([^\]\\]*+(?:\\.[^\]\\]*+)*+)\]", re.S)
 _LINE_BREAK = re.compile(r"\r\n|\n\r|\r|\n")
-# Properties whose truncated last value makes the position unknown.
+# If the text ends within a value of one of these properties, the position is unknown.
 _POSITION = frozenset(("GM", "SZ", "HA", "PL", "AB", "AW", "AE"))
-# Properties that only the root node of a game has.
+# Properties that occur only in the root node of a game.
 _ROOT = frozenset(("FF", "GM", "SZ"))
 
 Node = dict[str, list[str]]
-"""A node of an SGF tree: the values of each property, not yet unescaped. The values of
-all occurrences of a property in the node are in one list."""
+"""A node of an SGF tree: the escaped values of each property by name. If a property
+occurs several times in the node, one list has all its values."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Tree:
     nodes: list[Node]
     """The nodes of the game's main line, beginning with the root."""
     has_variations: bool
-    """Whether the game has variations besides the main line."""
+    """Whether the game has variations in addition to the main line."""
     is_collection: bool
     """Whether another game follows in the text."""
     is_cut: bool
@@ -63,7 +63,7 @@ class Tree:
 
 
 def refuse(name: str, value: object, rule: str) -> UsageError:
-    """Returns the UsageError for an invalid value, which the message shortens."""
+    """Returns a UsageError about an invalid value; its message shortens the value."""
     text = " ".join(str(value).split())
     shown = text if len(text) <= 40 else text[:37] + "..."
     return UsageError(f"SGF {name} ({shown}) {rule}")
@@ -76,7 +76,7 @@ def has_move(node: Node) -> bool:
 
 @dataclass
 class _Level:
-    """An open variation: a "(" that is not closed yet, and the nodes after it."""
+    """An open variation: an unclosed "(" and the nodes after it."""
 
     is_main: bool  # Whether the nodes belong to the main line.
     has_child: bool = False
@@ -86,9 +86,9 @@ class _Level:
 def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
     """Parses the first game of an SGF text.
 
-    The main line takes the first variation at each branch. Text around the game, such
-    as an email, is ignored. A truncated text is accepted, but an incomplete last value
-    is dropped.
+    The main line is the first variation at each branch. Text around the game, such as
+    that of an email, is ignored. A truncated text is accepted, without its incomplete
+    last value.
 
     Args:
         text: The SGF text.
@@ -99,7 +99,7 @@ def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
             deep, or the text ends before the position is known.
     """
     if len(text) > most:
-        rule = f"must be at most {most} characters; keep games apart"
+        rule = f"must be at most {most} characters; split the file"
         raise refuse("text", f"{len(text)} characters", rule)
     nodes: list[Node] = []
     levels: list[_Level] = []
@@ -113,7 +113,7 @@ def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
         sign = text[place : place + 1]
         if sign == "(":
             if len(levels) == _MAX_DEPTH:
-                rule = f"must have at most {_MAX_DEPTH} variations in one another"
+                rule = f"must nest at most {_MAX_DEPTH} variations"
                 raise refuse("text", "deep", f"{rule}; keep the main line")
             if levels and levels[-1].num_nodes == 0:
                 raise _unexpected(text, place, "a node")
@@ -131,11 +131,12 @@ def parse_tree(text: str, most: int = MAX_CHARACTERS) -> Tree:
             levels[-1].num_nodes += 1
             if levels[-1].is_main:
                 if last and (not nodes or _LOWER.sub("", last[0]) in _POSITION):
-                    raise _unexpected(text, last.end(), f"a whole value of {last[0]}")
+                    raise _unexpected(text, last.end(), f"a full value of {last[0]}")
                 nodes.append(node)
             unfinished = last[0] if last else ""
         elif not sign:
-            # Reject if the size may be in the missing end, or if there are two roots.
+            # Reject the text if its missing end may contain the size, or if it has two
+            # roots.
             is_sized = len(nodes) > 1 or "SZ" in nodes[0]
             has_roots = any(node.keys() & _ROOT for node in nodes[1:])
             if not any(nodes) or not is_sized or has_roots:
@@ -165,8 +166,8 @@ def _parse_node(text: str, place: int) -> tuple[Node, int, re.Match[str] | None]
     """Parses the node at index ``place`` of ``text``.
 
     Returns:
-        The node, the index after the node, and the regex match of a truncated
-        property's name, or None.
+        The node, the index after it, and the match of the name of a truncated property
+        (None if none is truncated).
     """
     node: Node = {}
     while match := _NAME.match(text, place):

@@ -106,7 +106,7 @@ class InferenceClient:
         self.wait()
 
     def ask(self) -> None:
-        """Requests the outputs for all rows, which must not change until ``wait``.
+        """Requests the outputs for all rows; do not change rows until ``wait`` returns.
 
         Blocks while the stream's buffer is full, or a lost home server is checked.
 
@@ -165,7 +165,7 @@ class InferenceClient:
     def _answer(self, until: float) -> None:
         reply = self._receive_head(until)
         if reply.number != self._number:
-            raise ConnectionResetError("the answer is another request's")
+            raise ConnectionResetError("the answer belongs to another request")
         self.arrays.version, self.model = reply.version, reply.model
         if not self._is_shared:
             for part in reply_parts(self.arrays, self.arrays.wants_state):
@@ -184,7 +184,7 @@ class InferenceClient:
                 raise ConnectionResetError(told)
             raise RunError(told)
         if reply.kind != ANSWERS:
-            raise ConnectionResetError("it is no answer")
+            raise ConnectionResetError("it is not an answer")
         return reply
 
     def _open(self, until: float, known: RowArrays | None) -> RowArrays:
@@ -203,8 +203,8 @@ class InferenceClient:
                     reason = str(error)
             if time.monotonic() >= until:
                 raise RunError(
-                    f"central inference (lost for {self._patience_s:g} s) must "
-                    f"answer, {reason}; look for its log"
+                    f"central inference (lost for {self._patience_s:g} s) does not "
+                    f"answer, {reason}; see its log"
                 )
             self._stop.wait(_RETRY_S)
 
@@ -265,15 +265,15 @@ class InferenceClient:
                 self._check_wait(until)
                 continue
             if count == 0:
-                raise ConnectionResetError("central inference has gone")
+                raise ConnectionResetError("central inference has ended")
             part = part[count:]
 
     def _check_wait(self, until: float) -> None:
         self._check_stop()
         if time.monotonic() >= until:
             raise RunError(
-                f"central inference (silent for {self._patience_s:g} s) must answer; "
-                f"look for its log"
+                f"central inference (silent for {self._patience_s:g} s) does not "
+                "answer; see its log"
             )
         if self._places.is_silent():
             raise ConnectionResetError("central inference hangs")
@@ -320,7 +320,7 @@ def drive_in_turns(
     Args:
         askers: The ports and their clients, the same in each call, at least one. A
             port begins its next turn without waiting for other ports.
-        is_over: Called when a port's turn has ended; returns whether to begin no more.
+        is_over: Called when a port's turn has ended; returns True to end the port.
         stats: Counters to increment after every batch; ``inference_s`` is the time
             spent waiting for the server.
 

@@ -115,7 +115,8 @@ def make_shared(num_bytes: int) -> int:
     try:
         os.truncate(descriptor, num_bytes)
         if hasattr(os, "posix_fallocate"):
-            # Allocate all pages now; a write to a page without memory would be fatal.
+            # Allocate all pages now, because a later write to an unallocated page would
+            # kill the process (SIGBUS) if no memory is free.
             os.posix_fallocate(descriptor, 0, num_bytes)
         if hasattr(fcntl, "F_ADD_SEALS"):
             with contextlib.suppress(OSError):  # sealing fails for a regular file
@@ -128,8 +129,8 @@ def make_shared(num_bytes: int) -> int:
     except OSError as error:
         os.close(descriptor)
         raise RunError(
-            f"shared memory ({num_bytes} bytes) cannot be had: {os_reason(error)}; "
-            f"use fewer environments an actor"
+            f"shared memory ({num_bytes} bytes) cannot be allocated: "
+            f"{os_reason(error)}; use fewer environments per actor"
         ) from error
 
 
@@ -146,7 +147,7 @@ def receive_shared(connection: socket.socket, num_bytes: int) -> mmap.mmap:
     bell, descriptors, _, _ = socket.recv_fds(connection, 1, 1)
     try:
         if bell != _BELL or len(descriptors) != 1:
-            raise ConnectionResetError("no memory was passed")
+            raise ConnectionResetError("the actor passed no memory")
         if os.fstat(descriptors[0]).st_size < num_bytes:
             raise ConnectionResetError("the memory is too small")
         return mmap.mmap(descriptors[0], num_bytes)

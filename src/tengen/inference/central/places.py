@@ -1,8 +1,8 @@
 """Assigns groups of environment copies to central inference servers.
 
 A group's index determines its home server. If the home server is lost, the group uses
-another server, and returns when the home server replies again. The pause before the
-return grows with every loss of the home server.
+another server, and returns when the home server replies again. The time between checks
+of the home server grows exponentially (back-off).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _ALIVE_S = 3.0
 the server; doubled each time that the group leaves a server."""
 _MOST_ALIVE_S = 48.0
 _FIRST_S = 5.0
-"""Seconds that a new actor waits only for its home, which may still be starting."""
+"""Seconds for which a new group tries only its home server, which may be starting."""
 _MOST_PAUSE_S = 320.0
-"""The longest such pause in seconds; after so long without a loss the pause begins at
-``Places.pause_s`` again."""
+"""Maximum back-off in seconds before a check of a lost home server. A session of this
+length with the home server resets the back-off to ``Places.pause_s``."""
 
 
 def servers_in_order(number: int, count: int) -> list[int]:
@@ -66,10 +66,9 @@ class Places:
         clock: A monotonic clock in seconds.
 
     Attributes:
-        quiet_s: Seconds without an answer after which a server is asked whether it is
-            alive.
-        pause_s: Seconds from the loss of a home to the first check for it; doubled
-            after each check that failed and each further loss.
+        quiet_s: Seconds without a reply after which a server's liveness is checked.
+        pause_s: Initial back-off in seconds from the loss of a home server to its first
+            check; doubled by each check and each further loss.
     """
 
     quiet_s = 2.0

@@ -38,8 +38,8 @@ INFERENCE = Dialect("inference", version=3)
 _ROWS = "rows"
 _MODEL = "model"
 
-# Maximum number of rows of all open sessions, as a multiple of max_rows. Sessions of
-# dead actors stay open until the server notices that the actors have ended.
+# Maximum number of rows of all open sessions, as a multiple of max_rows. It allows for
+# sessions of dead actors, which stay open until the server notices the death.
 _MOST_BATCHES = 8
 # If a session's rows have fewer bytes, copying is faster than evaluating in place.
 _LEAST_IN_PLACE_BYTES = 65536
@@ -218,7 +218,7 @@ def connect_rows(
     client: Client, signature: Signature, num_rows: int
 ) -> Callable[[], Stream]:
     """Returns a function that opens a session of ``num_rows`` rows with the server."""
-    # Decide by the server's name, because an encrypted connection has a local socket.
+    # Decide by the server's address: with TLS, the socket is local even between hosts.
     is_shared = not is_net(client.name)
     message = {
         "ask": _ROWS,
@@ -261,8 +261,8 @@ def serve_rows(server: InferenceServer, signature: Signature) -> Service:
         is_shared = message["is_shared"]
         if is_shared is not False and connection.family != socket.AF_UNIX:
             raise UsageError(
-                f"is_shared ({is_shared}) must be False between hosts; connect by the "
-                f"folder"
+                f"is_shared ({is_shared}) must be False between hosts; connect through "
+                "the folder"
             )
         asked = from_dict(Signature, message["signature"], "signature")
         for part in ("inputs", "outputs", "state"):
@@ -270,8 +270,8 @@ def serve_rows(server: InferenceServer, signature: Signature) -> Service:
             # Compare the order too, because it determines the order of the arrays.
             if list(mine.items()) != list(theirs.items()):
                 raise UsageError(
-                    f"signature ({part} {', '.join(theirs) or 'none'}) must be the "
-                    f"network's, {', '.join(mine) or 'none'}; start this role again"
+                    f"signature ({part} {', '.join(theirs) or 'none'}) must be that of "
+                    f"the network, {', '.join(mine) or 'none'}; restart this role"
                 )
         server.add(Stream(connection.dup(), bool(is_shared)), num_rows)
         return {}

@@ -71,8 +71,8 @@ def connect(config: RunConfig) -> None:
             )
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise UsageError(
-            f"{where} cannot be joined, {first_line(error)}; correct it, or start "
-            f"the cluster"
+            f"{where} cannot be reached, {first_line(error)}; correct it, or start the "
+            "cluster"
         ) from None
     _OURS.set()
 
@@ -113,8 +113,8 @@ def _check_address(given: str, where: str) -> None:
         ) from None
     if lack := _lack(given):
         raise UsageError(
-            f"{where} is not that of a Ray cluster, {lack}; name the port of its head, "
-            "by default 6379, or start the cluster there"
+            f"{where} is not a Ray cluster, {lack}; give the port of its head, by "
+            "default 6379, or start the cluster there"
         )
 
 
@@ -134,8 +134,8 @@ def _lack(address: str) -> str:
             _, errors = asking.communicate(timeout=_ANSWER_S)
         except subprocess.TimeoutExpired:
             asking.kill()
-            return f"as it says nothing for {_ANSWER_S:g} s"
-    lines = errors.strip().splitlines() or ["it ended without a word"]
+            return f"no answer within {_ANSWER_S:g} s"
+    lines = errors.strip().splitlines() or ["it ended without output"]
     return "" if asking.returncode == 0 else lines[-1].rstrip(".:")
 
 
@@ -149,7 +149,7 @@ def _runtime_env(path: str) -> dict[str, Any] | None:
             f"launch.runtime_env ({path}) cannot be read, {error}; name a JSON file"
         ) from None
     if not isinstance(found, dict):
-        raise UsageError(f"launch.runtime_env ({path}) must hold an object; correct it")
+        raise UsageError(f"launch.runtime_env ({path}) must be a JSON object; fix it")
     return found
 
 

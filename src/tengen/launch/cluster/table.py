@@ -25,7 +25,8 @@ from tengen.launch.workers import (
     with_count,
     workers_at_once,
 )
-from tengen.roles import RunConfig, gpus_named
+from tengen.roles import RunConfig
+from tengen.roles.devices import gpus_named
 
 __all__ = [
     "Node",
@@ -185,8 +186,8 @@ def check_fits(
         others = ", ".join(one.worker.name for one in table if not one.is_given)
         raise UsageError(
             f"launch.roles leaves no core of {num_cpus:g} for {others}: "
-            f"{_listed(nodes)}; lower num_cpus, or set launch.grows=true where the "
-            f"cluster adds hosts"
+            f"{_listed(nodes)}; lower num_cpus, or set launch.grows=true if the "
+            "cluster adds hosts"
         )
 
 
@@ -215,13 +216,13 @@ def _no_room(
         dict.fromkeys(f"launch.roles.{one.worker.given_as}" for one in given)
     )
     where = "in the cluster beside the other roles"
-    advice = "set launch.grows=true where the cluster adds hosts"
+    advice = "set launch.grows=true if the cluster adds hosts"
     if len(group) > 1:
         where = "together on one host of the cluster"
     if home:
         where = (
-            f"on host {next(node.host for node in nodes if node.node == home)}, which "
-            f"alone has the run directory"
+            f"on host {next(node.host for node in nodes if node.node == home)}, the "
+            "only host with the run directory"
         )
         advice = "put the run on a filesystem that all hosts have"
     verb = "have" if len(given) > 1 else "has"
@@ -248,29 +249,29 @@ class _Plan:
         schedule = config.schedule
         self._busy = {schedule.acting, schedule.serving, "learn", "follow"}
         self._serves = bool(schedule.serving)
-        workers = workers_at_once(config, 1)
-        self._players = [one for one in workers if one.roles == (schedule.acting,)]
-        self._core = [one for one in workers if one.roles != (schedule.acting,)]
+        self._workers = workers_at_once(config, 1)
+        self._given = {
+            one.name: config.launch.of(one.given_as) for one in self._workers
+        }
+        self._acting = (schedule.acting,)
+        self._players = [one for one in self._workers if one.roles == self._acting]
         # If the cluster has no hosts yet, processes request one core per thread.
         none_yet = Node(node="", host="", num_cpus=math.inf, num_gpus=math.inf)
         self.hosts = [one for one in nodes if one.num_cpus > 0 or one.node == home]
         self.hosts = self.hosts or [none_yet]
         self._here: dict[str, list[Worker]] = {one.node: [] for one in self.hosts}
         self._base = self._place_core(home)
-        self._num_here = dict.fromkeys(self._here, 0)
-        self._cores_left: dict[str, float] = {}
+        self._num_players = dict.fromkeys(self._here, 0)
+        # By host: the cores and GPUs that remain for acting processes.
+        self._left = {host.node: self._left_of(host) for host in self.hosts}
 
     def has_room(self, host: Node) -> bool:
         """Returns whether a host has enough resources for one more acting process."""
-        given = self._config.launch.of(self._players[0].given_as)
-        num_here = self._num_here[host.node]
-        if given.num_cpus:
-            has_cores = self._left(host) >= (num_here + 1) * given.num_cpus
-        else:
-            has_cores = self._left(host) / (num_here + 1) >= _LEAST
-        here = self._here[host.node][: len(self._here[host.node]) - num_here]
-        taken = sum(self._config.launch.of(one.given_as).num_gpus for one in here)
-        return has_cores and host.num_gpus - taken >= (num_here + 1) * given.num_gpus
+        given = self._given[self._players[0].name]
+        count = self._num_players[host.node] + 1
+        cores, gpus = self._left[host.node]
+        least = given.num_cpus or _LEAST
+        return cores >= count * least and gpus >= count * given.num_gpus
 
     def table(self) -> list[Placed]:
         """Assigns the acting processes and returns all requests; see ``table_of``."""
@@ -282,28 +283,36 @@ class _Plan:
         found = [one for host in self.hosts for one in self._of_host(host, core_cpus)]
         if self._serves:
             found = self._alike(found)
-        order = {one.name: i for i, one in enumerate((*self._core, *self._players))}
+        core = [one for one in self._workers if one.roles != self._acting]
+        order = {one.name: i for i, one in enumerate((*core, *self._players))}
         return sorted(found, key=lambda one: order[one.worker.name])
 
     def _place_core(self, home: str) -> Node | None:
         """Assigns non-acting processes; returns their host, or None if on several."""
-        launch = self._config.launch
-        given = [launch.of(one.given_as) for one in self._core]
-        cpus = sum(one.num_cpus or _NOW_AND_THEN for one in given)
-        gpus = sum(one.num_gpus for one in given)
+        core = [one for one in self._workers if one.roles != self._acting]
+        given = {one.name: self._given[one.name] for one in core}
+        cpus = {name: one.num_cpus or _NOW_AND_THEN for name, one in given.items()}
+        gpus = {name: one.num_gpus for name, one in given.items()}
         free = _free(self.hosts)
-        base = home or _first_fit(free, cpus, gpus)
+        base = home or _first_fit(free, sum(cpus.values()), sum(gpus.values()))
         if base is not None:
-            self._here[base] += self._core
+            self._here[base] += core
             return next(host for host in self.hosts if host.node == base)
-        for worker in sorted(
-            self._core, key=lambda one: -launch.of(one.given_as).num_cpus
-        ):
-            asked = launch.of(worker.given_as)
-            cpus = asked.num_cpus or _NOW_AND_THEN
-            node = _first_fit(free, cpus, asked.num_gpus)
+        for worker in sorted(core, key=lambda one: -self._given[one.name].num_cpus):
+            node = _first_fit(free, cpus[worker.name], gpus[worker.name])
             self._here[node or self.hosts[0].node].append(worker)
         return None
+
+    def _left_of(self, host: Node) -> tuple[float, float]:
+        """Returns how many cores and GPUs the core leaves for acting processes."""
+        core = self._here[host.node]
+        # If there are acting processes, the core gets fewer of the host's cores.
+        divided = self._divided(host, [*core, *self._players[:1]])[: len(core)]
+        cpus = sum(
+            self._given[one.name].num_cpus or self._share(one) for one in divided
+        )
+        gpus = sum(self._given[one.name].num_gpus for one in core)
+        return host.num_cpus - cpus, host.num_gpus - gpus
 
     def _place_players(self) -> None:
         """Assigns each acting process to the host that has the most cores left."""
@@ -315,28 +324,14 @@ class _Plan:
             place = places[0][-1]
             best = self.hosts[place]
             self._here[best.node].append(player)
-            self._num_here[best.node] += 1
+            self._num_players[best.node] += 1
             heapq.heapreplace(places, (*self._preference(best), place))
-
-    def _left(self, host: Node) -> float:
-        """Returns the number of a host's cores that remain for acting processes."""
-        if (known := self._cores_left.get(host.node)) is not None:
-            return known
-        core = [one for one in self._here[host.node] if one in self._core]
-        with_one = self._divided(host, [*core, *self._players[:1]])
-        left = host.num_cpus - sum(
-            self._config.launch.of(one.given_as).num_cpus or self._share(one)
-            for one in with_one
-            if one.roles != self._players[0].roles
-        )
-        self._cores_left[host.node] = left
-        return left
 
     def _preference(self, host: Node) -> tuple[bool, bool, float]:
         """Returns a key whose minimum is the best host for the next acting process."""
-        num_here = self._num_here[host.node]
-        share = self._left(host) / (num_here + 1)
-        return not self.has_room(host), num_here > 0, -share
+        num_players = self._num_players[host.node]
+        share = self._left[host.node][0] / (num_players + 1)
+        return not self.has_room(host), num_players > 0, -share
 
     def _divided(self, host: Node, here: Sequence[Worker]) -> list[Worker]:
         cores = 1 if math.isinf(host.num_cpus) else max(1, int(host.num_cpus))
@@ -354,12 +349,12 @@ class _Plan:
             core_cpus: Number of CPU cores to leave free for the run's core on a host
                 without it.
         """
-        launch = self._config.launch
+        grows = self._config.launch.grows
         here = self._divided(host, self._here[host.node])
         left = host.num_cpus
         wanted = 0.0
         for one in here:
-            num_cpus, share = launch.of(one.given_as).num_cpus, self._share(one)
+            num_cpus, share = self._given[one.name].num_cpus, self._share(one)
             is_divided = not num_cpus and share > _NOW_AND_THEN
             wanted += share if is_divided else 0.0
             left -= 0.0 if is_divided else num_cpus or share
@@ -368,11 +363,11 @@ class _Plan:
         scale = max(0.0, min(1.0, left / wanted)) if wanted else 1.0
         found = []
         for one in here:
-            given = launch.of(one.given_as)
+            given = self._given[one.name]
             share = max(_NOW_AND_THEN, _cut(self._share(one) * scale))
             is_given = bool(given.num_cpus or given.num_gpus)
             is_share_of_host = one.roles == ("selfplay",) and not given.num_cpus
-            has_host = is_share_of_host and not launch.grows and self._base is not None
+            has_host = is_share_of_host and not grows and self._base is not None
             found.append(
                 Placed(
                     worker=one,
@@ -400,7 +395,7 @@ class _Plan:
         ]
 
     def _is_core(self, one: Placed) -> bool:
-        return one.worker.roles != (self._players[0].roles if self._players else ())
+        return one.worker.roles != self._acting
 
 
 def _cut(num_cpus: float) -> float:

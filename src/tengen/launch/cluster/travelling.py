@@ -46,7 +46,7 @@ def probe_function() -> Any:
             capture_output=True,
             text=True,
         )
-        lines = done.stderr.strip().splitlines() or ["it ended without a word"]
+        lines = done.stderr.strip().splitlines() or ["it ended without output"]
         return {
             "host": platform.node(),
             "python": platform.python_version(),

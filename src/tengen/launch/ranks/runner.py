@@ -98,8 +98,8 @@ class Runner:
         if missing:
             raise RunError(
                 f"ranks ({', '.join(map(str, missing))}) did not join within "
-                f"{self._join_s:g} s; their hosts must reach a port of "
-                f"{self.ranks[0].host}, see what they print"
+                f"{self._join_s:g} s; their hosts must be able to connect to "
+                f"{self.ranks[0].host}, see their output"
             )
 
     def look(self, run: RunDirectory, call: str) -> None:
@@ -115,7 +115,7 @@ class Runner:
         for rank in self._tickets:
             self._send(rank, {"look": path, "call": call})
         with self._changed:
-            self._wait_for(lambda: {*self._looked, *self._lost}, f"to look at {path}")
+            self._wait_for(lambda: {*self._looked, *self._lost}, f"to check {path}")
             blind = [rank for rank in self._tickets if not self._looked.get(rank)]
             self._looked.clear()
         if blind:
@@ -123,8 +123,8 @@ class Runner:
                 f"rank {rank} on {self.ranks[rank].host}" for rank in blind
             )
             raise UsageError(
-                f"run ({path}) must be the same folder on every host, and is not for "
-                f"{names}; give --out a folder that all hosts mount"
+                f"run ({path}) must be the same folder on every host, and is missing "
+                f"on {names}; set --out to a folder that all hosts mount"
             )
 
     def know(self, table: Sequence[Placed]) -> None:
@@ -255,8 +255,8 @@ class Runner:
         where = f"{rank} on {self.ranks[rank].host}"
         return (
             f"rank ({', '.join((where, *self._holds.get(rank, [])))}) "
-            f"{self._lost[rank]}; see that host, then run the same command again to go "
-            "on"
+            f"{self._lost[rank]}; see that host, then run the same command again to "
+            "resume"
         )
 
 
@@ -305,7 +305,6 @@ class Holder:
         self._stream = stream
         self._launcher = LocalLauncher(own_session=True)
         self._held: dict[int, Handle] = {}
-        self._watching: list[threading.Thread] = []
 
     def run(self) -> bool:
         """Executes the runner's notes until the rank must end. Blocks.
@@ -316,12 +315,20 @@ class Holder:
         """
         is_over = False
         with contextlib.suppress(RunError):  # invalid data means a lost runner
-            while not is_over and (message := self._stream.receive()) is not None:
+            while not is_over:
+                self._report_ends()
+                try:
+                    message = self._stream.receive(_POLL_S)
+                except TimeoutError:
+                    continue
+                if message is None:
+                    break
                 if isinstance(message, Note):
                     is_over = "over" in message.details
                     self._take(message.details)
-        for thread in self._watching:
-            thread.join()
+        while self._held:
+            time.sleep(_POLL_S)
+            self._report_ends()
         return is_over
 
     def _take(self, message: dict[str, Any]) -> None:
@@ -351,15 +358,13 @@ class Holder:
             self._send({"ended": number, "how": how})
             return
         self._held[number] = held
-        watching = threading.Thread(target=self._watch, args=(number,), daemon=True)
-        self._watching = [one for one in self._watching if one.is_alive()] + [watching]
-        watching.start()
 
-    def _watch(self, number: int) -> None:
-        while not (how := self._held[number].poll().end):
-            time.sleep(_POLL_S)
-        del self._held[number]
-        self._send({"ended": number, "how": how})
+    def _report_ends(self) -> None:
+        """Tells the runner which processes have ended."""
+        for number, held in [*self._held.items()]:
+            if how := held.poll().end:
+                del self._held[number]
+                self._send({"ended": number, "how": how})
 
     def _look(self, message: dict[str, Any]) -> None:
         run = RunDirectory(Path(message["look"]))

@@ -28,7 +28,8 @@ from tengen.launch.workers import (
     with_count,
     workers_at_once,
 )
-from tengen.roles import RunConfig, gpus_named
+from tengen.roles import RunConfig
+from tengen.roles.devices import gpus_named
 
 __all__ = [
     "RankInfo",
@@ -77,8 +78,8 @@ def check_alike(ranks: Sequence[RankInfo]) -> None:
             if theirs != ours:
                 raise UsageError(
                     f"{what} ({theirs} on rank {one.rank}, host {one.host}) must be "
-                    f"{ours}, as on rank 0, host {first.host}; install the same on "
-                    f"every host"
+                    f"{ours}, as on rank 0, host {first.host}; install the same "
+                    "version on every host"
                 )
 
 
@@ -91,11 +92,10 @@ def filled(config: RunConfig, ranks: Sequence[RankInfo]) -> RunConfig:
     acting = config.schedule.acting
     if not acting:
         return config
-    others = [one for one in workers_at_once(config, 1) if one.roles != (acting,)]
-    count = len(_free(ranks, _Room(ranks).place(config, others)))
-    if count < 1:
-        raise _wrong_number(config, ranks, others, 1)
-    return with_count(config, acting, count)
+    plan = _Plan(config, ranks)
+    if not plan.free:
+        raise plan.wrong_number(1)
+    return with_count(config, acting, len(plan.free))
 
 
 def place(config: RunConfig, ranks: Sequence[RankInfo]) -> list[Placed]:
@@ -110,165 +110,159 @@ def place(config: RunConfig, ranks: Sequence[RankInfo]) -> list[Placed]:
             resources that a role requests, or actors or followers are on hosts other
             than the learner's and ``launch.listen`` is not set.
     """
-    acting = config.schedule.acting
-    workers = workers_at_once(config, 1)
-    players = [one for one in workers if one.roles == (acting,)]
-    others = [one for one in workers if one.roles != (acting,)]
-    room = _Room(ranks)
-    where = room.place(config, others)
-    free = _free(ranks, where)
-    if len(free) != len(players):
-        raise _wrong_number(config, ranks, others, len(players))
-    for worker, rank in zip(players, free, strict=True):
-        room.take(config, worker, rank)
-        where[worker.name] = rank
-    _check_doors(config, ranks, workers, where)
+    plan = _Plan(config, ranks)
+    if len(plan.free) != len(plan.players):
+        raise plan.wrong_number(len(plan.players))
+    for worker, rank in zip(plan.players, plan.free, strict=True):
+        plan.take(worker, rank)
     # Divide cores that several ranks share among all processes of these ranks.
     placed = []
-    shares = dict.fromkeys((one.host, one.bound_to) for one in ranks)
-    for share in shares:
+    for share in dict.fromkeys((one.host, one.bound_to) for one in ranks):
         sharing = [one for one in ranks if (one.host, one.bound_to) == share]
         numbers = {one.rank for one in sharing}
-        here = [one for one in workers if where[one.name] in numbers]
+        here = [one for one in plan.workers if plan.where[one.name] in numbers]
         for worker in with_cores(config, here, sharing[0].cores):
-            rank = where[worker.name]
-            devices = room.devices_of(worker, rank)
-            host = ranks[rank].host
+            rank, host = plan.where[worker.name], sharing[0].host
+            devices = plan.devices_of(worker)
             placed.append(Placed(worker=worker, rank=rank, host=host, devices=devices))
-    order = {one.name: number for number, one in enumerate(workers)}
-    return sorted(placed, key=lambda one: (one.rank, order[one.worker.name]))
+    order = {one.name: number for number, one in enumerate(plan.workers)}
+    placed.sort(key=lambda one: (one.rank, order[one.worker.name]))
+    _check_doors(config, placed)
+    return placed
 
 
-def _free(ranks: Sequence[RankInfo], where: dict[str, int]) -> list[int]:
-    return [one.rank for one in ranks if one.rank not in {0, *where.values()}]
-
-
-def _wrong_number(
-    config: RunConfig, ranks: Sequence[RankInfo], others: Sequence[Worker], count: int
-) -> UsageError:
-    acting = config.schedule.acting
-    busy = len(ranks) - len(_free(ranks, _Room(ranks).place(config, others)))
-    names = ", ".join(role for one in others for role in one.roles)
-    needed = busy + count
-    with_roles = "rank 0 has" if busy == 1 else f"{busy} ranks have"
-    parts = [f"{with_roles} {names}"]
-    if acting:
-        parts.append(f"{count} {'has' if count == 1 else 'have'} one {acting} each")
-    advice = f"give mpirun -n {needed}"
-    left = len(ranks) - busy
-    if acting and left >= 1 and count != left:
-        advice += f", or --set launch.roles.{acting}.count={left}"
-    return UsageError(
-        f"ranks ({len(ranks)}) must be {needed}, as {' and '.join(parts)}; {advice}"
-    )
-
-
-def _check_doors(
-    config: RunConfig,
-    ranks: Sequence[RankInfo],
-    workers: Sequence[Worker],
-    where: dict[str, int],
-) -> None:
+def _check_doors(config: RunConfig, placed: Sequence[Placed]) -> None:
     """Checks that all processes can connect to the learner and to inference."""
     schedule = config.schedule
-    hosts = {one.roles[0]: ranks[where[one.name]].host for one in workers}
-    home = hosts["learn"]
-    _check_listens(config, home, "learners", _hosts(ranks, workers, where, "follow"))
-    if not schedule.serving:
-        return
-    inference = hosts[schedule.serving]
+    hosts: dict[str, list[str]] = {}
+    for one in placed:
+        hosts.setdefault(one.worker.roles[0], []).append(one.host)
+    home = hosts["learn"][0]
+    inference = hosts[schedule.serving][-1] if schedule.serving else home
     if home != inference:
         raise UsageError(
             f"launch.roles.{schedule.serving} (on {inference}) must be on the host of "
-            f"the learner, {home}; ask for less of cores or GPUs for one of them"
+            f"the learner, {home}; request fewer cores or GPUs for one of them"
         )
-    acting = _hosts(ranks, workers, where, schedule.acting)
-    _check_listens(config, home, "actors", acting)
+    clients = {"learners": "follow"}
+    if schedule.serving:
+        clients["actors"] = schedule.acting
+    for who, role in clients.items():
+        away = sorted({*hosts.get(role, ())} - {home})
+        if away and not config.launch.listen:
+            raise UsageError(
+                f"launch.listen (empty) must be an address of {home}, because {who} "
+                f"are on {', '.join(away)}; set it, launch.certificate_file and "
+                f"launch.key_file"
+            )
 
 
-def _hosts(
-    ranks: Sequence[RankInfo],
-    workers: Sequence[Worker],
-    where: dict[str, int],
-    role: str,
-) -> set[str]:
-    """Returns the names of the hosts with processes of ``role``."""
-    return {ranks[where[one.name]].host for one in workers if one.roles[0] == role}
+class _Plan:
+    """The ranks of a run's processes. At first, only non-acting processes have a rank.
 
+    Args:
+        config: The run's config.
+        ranks: All ranks, in order.
 
-def _check_listens(config: RunConfig, home: str, who: str, hosts: set[str]) -> None:
-    away = hosts - {home}
-    if away and not config.launch.listen:
-        raise UsageError(
-            f"launch.listen (empty) must name an address of {home}, as {who} are on "
-            f"{', '.join(sorted(away))}; set it, launch.certificate_file and "
-            f"launch.key_file"
-        )
+    Raises:
+        UsageError: No rank's host has the resources that a role requests.
 
+    Attributes:
+        workers: All processes of the run.
+        players: The acting processes.
+        where: The rank of each process that has one, by the process's name.
+        free: The ranks for acting processes.
+    """
 
-class _Room:
-    """The cores and GPUs of the ranks' hosts that no process has reserved yet."""
-
-    def __init__(self, ranks: Sequence[RankInfo]) -> None:
+    def __init__(self, config: RunConfig, ranks: Sequence[RankInfo]) -> None:
+        self._config = config
         self._ranks = ranks
+        # The cores that no process has reserved yet, and each process's own GPUs.
         self._cores = {(one.host, one.bound_to): one.cores for one in ranks}
         self._kept: dict[str, tuple[str, ...]] = {}
-        self._kept_on: dict[str, list[str]] = {one.host: [] for one in ranks}
+        acting = (config.schedule.acting,)
+        self.workers = workers_at_once(config, 1)
+        self.players = [one for one in self.workers if one.roles == acting]
+        self._others = [one for one in self.workers if one.roles != acting]
+        self.where: dict[str, int] = {}
+        for worker in self._others:
+            able = (rank for rank in range(len(ranks)) if not self._lack(worker, rank))
+            self.take(worker, next(able, 0))
+        busy = {0, *self.where.values()}
+        self.free = [one.rank for one in ranks if one.rank not in busy]
 
-    def place(self, config: RunConfig, workers: Sequence[Worker]) -> dict[str, int]:
-        """Assigns processes to ranks; returns a dict from process name to rank."""
-        found: dict[str, int] = {}
-        for worker in workers:
-            lacks = [self._lack(config, worker, one.rank) for one in self._ranks]
-            rank = next((rank for rank, lack in enumerate(lacks) if not lack), 0)
-            self.take(config, worker, rank)
-            found[worker.name] = rank
-        return found
-
-    def take(self, config: RunConfig, worker: Worker, rank: int) -> None:
-        """Reserves the resources that a process requests on a rank's host.
+    def take(self, worker: Worker, rank: int) -> None:
+        """Gives a process its rank, and reserves the resources that it requests.
 
         Raises:
             UsageError: The rank's host does not have enough resources left.
         """
-        lack = self._lack(config, worker, rank)
-        if lack:
+        if lack := self._lack(worker, rank):
             raise UsageError(lack)
-        asked, one = config.launch.of(worker.given_as), self._ranks[rank]
+        asked, one = self._config.launch.of(worker.given_as), self._ranks[rank]
         self._cores[one.host, one.bound_to] -= asked.num_cpus
-        kept = self._free_devices(rank)[: asked.num_gpus]
-        self._kept[worker.name] = kept
-        self._kept_on[one.host] += kept
+        self._kept[worker.name] = self._free_devices(rank)[: asked.num_gpus]
+        self.where[worker.name] = rank
 
-    def devices_of(self, worker: Worker, rank: int) -> tuple[str, ...] | None:
+    def devices_of(self, worker: Worker) -> tuple[str, ...] | None:
         """Returns ``Placed.devices`` of a process. Called after all ``take`` calls."""
-        if not self._kept_on[self._ranks[rank].host]:
+        rank = self.where[worker.name]
+        if not self._kept_on(rank):
             return None
         return self._kept[worker.name] or self._free_devices(rank)
 
+    def wrong_number(self, count: int) -> UsageError:
+        """Returns an error: ``count`` acting processes do not match the free ranks."""
+        acting = self._config.schedule.acting
+        left = len(self.free)
+        busy = len(self._ranks) - left
+        names = ", ".join(role for one in self._others for role in one.roles)
+        with_roles = "rank 0 has" if busy == 1 else f"{busy} ranks have"
+        parts = [f"{with_roles} {names}"]
+        if acting:
+            parts.append(f"{count} {'has' if count == 1 else 'have'} one {acting} each")
+        advice = f"use mpirun -n {busy + count}"
+        if acting and left >= 1 and count != left:
+            advice += f", or --set launch.roles.{acting}.count={left}"
+        return UsageError(
+            f"ranks ({len(self._ranks)}) must be {busy + count}: "
+            f"{' and '.join(parts)}; {advice}"
+        )
+
+    def _kept_on(self, rank: int) -> set[str]:
+        """Returns the GPUs of a rank's host that processes have reserved."""
+        host = self._ranks[rank].host
+        return {
+            device
+            for name, kept in self._kept.items()
+            if self._ranks[self.where[name]].host == host
+            for device in kept
+        }
+
     def _free_devices(self, rank: int) -> tuple[str, ...]:
         """Returns the GPUs that are visible to a rank and not reserved."""
-        one = self._ranks[rank]
-        kept = self._kept_on[one.host]
-        return tuple(name for name in one.devices if name not in kept)
+        kept = self._kept_on(rank)
+        return tuple(name for name in self._ranks[rank].devices if name not in kept)
 
-    def _lack(self, config: RunConfig, worker: Worker, rank: int) -> str:
-        asked, one = config.launch.of(worker.given_as), self._ranks[rank]
-        name = f"launch.roles.{worker.given_as}"
-        cores = self._cores[one.host, one.bound_to]
-        gpus = len(self._free_devices(rank))
-        if asked.num_cpus > cores:
-            return (
-                f"{name}.num_cpus ({asked.num_cpus}) must be at most {cores}, the "
-                f"cores that rank {rank} on {one.host} has left for {worker.name}; "
-                f"lower it, or give mpirun --bind-to none or a larger host"
-            )
-        if asked.num_gpus > gpus:
-            return (
-                f"{name}.num_gpus ({asked.num_gpus}) must be at most {gpus}, the GPUs "
-                f"that rank {rank} on {one.host} has left for {worker.name}; lower it, "
-                f"or give mpirun a host with more"
-            )
+    def _lack(self, worker: Worker, rank: int) -> str:
+        """Returns which resources a rank's host lacks for a process; "" if none."""
+        asked, one = self._config.launch.of(worker.given_as), self._ranks[rank]
+        left = {
+            "cpus": self._cores[one.host, one.bound_to],
+            "gpus": len(self._free_devices(rank)),
+        }
+        words = {
+            "cpus": ("cores", "mpirun --bind-to none or a larger host"),
+            "gpus": ("GPUs", "mpirun a host with more GPUs"),
+        }
+        for name, (things, advice) in words.items():
+            wanted = getattr(asked, f"num_{name}")
+            if wanted > left[name]:
+                return (
+                    f"launch.roles.{worker.given_as}.num_{name} ({wanted}) must be at "
+                    f"most {left[name]}, the free {things} of rank {rank} on "
+                    f"{one.host} for {worker.name}; lower it, or give {advice}"
+                )
         return ""
 
 
@@ -332,7 +326,7 @@ def _check_seen(name: str, text: str, rank: RankInfo, placed: Placed) -> None:
     for word in text.split(","):
         if int(word.removeprefix("cuda:")) >= len(seen):
             raise UsageError(
-                f"{name} ({word}) is not there for {placed.worker.name}, which sees "
-                f"{len(seen)} GPUs of rank {rank.rank} on {rank.host}; give mpirun "
-                f"hosts that have it, or use --devices cpu"
+                f"{name} ({word}) is not available to {placed.worker.name}, which sees "
+                f"{len(seen)} GPUs of rank {rank.rank} on {rank.host}; give mpirun a "
+                "host with it, or use --devices cpu"
             )

@@ -114,7 +114,7 @@ class RunJournal:
         if self._has_learned:
             return ""
         if self._in_environments and not self._lacks:
-            return "no item of experience became whole; play more"
+            return "no item of experience was completed; collect more steps"
         return self._lacks
 
     def progress(self, report: Mapping[str, Any]) -> None:
@@ -157,7 +157,7 @@ class RunJournal:
             how: A description such as ``signal 9`` or ``exit code 3``.
         """
         self._events.write("death", role=role, how=how)
-        self._view.message(f"role ({role}) died, {how}; it is started again")
+        self._view.message(f"role ({role}) died, {how}; it is being restarted")
 
     def waiting(self, names: Sequence[str]) -> None:
         """Shows and logs which processes wait for cluster resources.
@@ -168,7 +168,7 @@ class RunJournal:
         self._waiting = list(names)
         self._events.write("waiting", names=self._waiting)
         told = room_verdict(self._waiting) if names else ""
-        self._view.message(told or "every process has room in the cluster now")
+        self._view.message(told or "every process has its cluster resources now")
         # Set the verdict now, because the generation may not end during the wait.
         self._state = dataclasses.replace(self._state, verdict=told)
         self._events.write("progress", **self.progress_now.to_dict())
@@ -192,7 +192,7 @@ class RunJournal:
             outgrown: A warning that memory is sized for fewer processes, or empty.
         """
         self._events.write("scaled", role=role, count=count, refused=refused)
-        parts = (f"role ({role}) has {count} processes now", refused, outgrown)
+        parts = (f"role ({role}) now has {count} processes", refused, outgrown)
         self._view.message("; ".join(part for part in parts if part))
 
     def report(self, role: str, report: Mapping[str, Any], seconds: float) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from tengen.observe import ServerProgress, batch_fill
 
-__all__ = ["RATES", "Actors", "Players", "Servers", "num_flying"]
+__all__ = ["RATES", "Acting", "Servers", "num_flying"]
 
 RATES = {"rows_per_s": "num_rows", "evaluations_per_s": "num_evaluations"}
 """Maps a rate to the count in a process's report from which the rate is computed."""
 _RATE_S = 10.0
+"""Rates and shares of a process cover its last turns with this total duration in
+seconds, and at least one turn."""
 # Keys of an actor's report whose values are shares of the actor's time.
 _SHARES = ("simulation_busy", "answer_wait", "room_wait")
 _MEANS = ("mean_return", "mean_length")
@@ -22,41 +23,51 @@ _LATE_S = 15.0
 because it is probably being restarted."""
 
 
-class Players:
-    """Combines the reports of self-play processes. Not thread-safe.
+class Acting:
+    """Combines the reports of self-play processes or of actors. Not thread-safe.
 
-    The reports of a single process are returned unchanged.
+    The reports of a single self-play process are returned unchanged.
 
     Args:
-        num_players: The number of processes.
+        num_processes: The number of processes.
+        are_actors: Whether the processes are actors.
     """
 
-    def __init__(self, num_players: int) -> None:
-        self._num_players = num_players
-        # The latest progress report and the last complete turn's rates, by process.
+    def __init__(self, num_processes: int, *, are_actors: bool = False) -> None:
+        self._num_processes = num_processes
+        self._are_actors = are_actors
+        # By process: the games in flight, the counts and time-weighted shares of each
+        # recent turn, and an actor's latest mean return and length of episodes.
         self._flying: dict[str, Mapping[str, Any]] = {}
-        self._rates: dict[str, dict[str, float]] = {}
+        self._turns: dict[str, list[dict[str, float]]] = {}
+        self._reached: dict[str, dict[str, float]] = {}
 
-    def count(self, num_players: int, left: Sequence[str] = ()) -> None:
+    def count(self, num_processes: int, left: Sequence[str] = ()) -> None:
         """Changes the number of processes.
 
         Args:
-            num_players: The new number of processes.
-            left: Names of the processes that no longer play.
+            num_processes: The new number of processes.
+            left: Names of the processes that have left.
         """
-        self._num_players = num_players
+        self._num_processes = num_processes
         for name in left:
-            self._rates.pop(name, None)
-            self._flying.pop(name, None)
+            for known in (self._flying, self._turns, self._reached):
+                known.pop(name, None)
+
+    def lost(self, name: str) -> None:
+        """Leaves a process that died out of rates and shares until its next report."""
+        self._turns.pop(name, None)
 
     def progress(self, name: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the combined progress of all processes.
+        """Returns the combined progress of all self-play processes.
+
+        The progress of an actor is returned unchanged.
 
         Args:
             name: The name of the reporting process.
             report: The counts of games, evaluations and seconds in the process's turn.
         """
-        if self._num_players == 1 or "num_games" not in report:
+        if self._num_processes == 1 or "num_games" not in report:
             return report
         self._flying[name] = report
         flying = self._flying.values()
@@ -76,7 +87,10 @@ class Players:
     def report(
         self, name: str, index: int, report: Mapping[str, Any], seconds: float
     ) -> Mapping[str, Any]:
-        """Returns a turn's report with the process's index and all processes' rates.
+        """Returns a turn's report with the process's index and combined statistics.
+
+        Rates are sums over all processes. Shares, and returns and lengths of episodes,
+        are means over all actors.
 
         Args:
             name: The name of the reporting process.
@@ -84,77 +98,53 @@ class Players:
             report: The report of the turn.
             seconds: The duration of the turn, in seconds.
         """
-        if self._num_players == 1 or "num_games" not in report:
+        if self._are_actors:
+            rates = self._rates(name, report, seconds)
+            return {**report, "actor": index, **rates, **self._means(name, report)}
+        if self._num_processes == 1 or "num_games" not in report:
             return report
+        rates = self._rates(name, report, seconds)
         self._flying.pop(name, None)
         if report.get("stopped"):
             self._flying[name] = report  # the next call resumes unfinished games
-        self._rates[name] = {
-            rate: report[count] / max(1e-9, seconds) for rate, count in RATES.items()
+        return {**report, "player": index, "num_flying": self._num_flying, **rates}
+
+    def _rates(
+        self, name: str, report: Mapping[str, Any], seconds: float
+    ) -> dict[str, float]:
+        """Adds a turn; returns the rates, and for actors the shares, of all turns."""
+        seconds = max(1e-9, report.get("seconds", seconds))
+        shares = [share for share in _SHARES if share in report]
+        turn = {
+            "s": seconds,
+            **{count: report[count] for count in RATES.values()},
+            **{share: report[share] * seconds for share in shares},
         }
-        totals = {
-            rate: sum(one[rate] for one in self._rates.values()) for rate in RATES
-        }
-        return {**report, "player": index, "num_flying": self._num_flying, **totals}
+        turns = self._turns.setdefault(name, [])
+        turns.append(turn)
+        while sum(one["s"] for one in turns[1:]) >= _RATE_S:
+            del turns[0]
+        totals = [
+            {key: sum(one[key] for one in turns) for key in turn}
+            for turns in self._turns.values()
+        ]
+        total_s = sum(one["s"] for one in totals)
+        return {
+            rate: sum(one[count] / one["s"] for one in totals)
+            for rate, count in RATES.items()
+        } | {share: sum(one[share] for one in totals) / total_s for share in shares}
+
+    def _means(self, name: str, report: Mapping[str, Any]) -> dict[str, float | None]:
+        """Returns the means of the actors' latest episode returns and lengths."""
+        if report["mean_return"] is not None:
+            self._reached[name] = {mean: report[mean] for mean in _MEANS}
+        reached = self._reached.values()
+        return {mean: _mean([one[mean] for one in reached]) for mean in _MEANS}
 
     @property
     def _num_flying(self) -> int:
         """The number of unsealed games of the generations in progress."""
         return sum(num_flying(one) for one in self._flying.values())
-
-
-class Actors:
-    """Combines the reports of environment actors. Not thread-safe."""
-
-    def __init__(self) -> None:
-        # The latest mean return and mean length of episodes, by actor.
-        self._reached: dict[str, dict[str, float]] = {}
-        # The start time and totals of each recent turn.
-        self._done: deque[tuple[float, dict[str, float]]] = deque()
-
-    def count(self, num_actors: int, left: Sequence[str] = ()) -> None:
-        """Removes the actors in ``left`` from the averages. Ignores ``num_actors``."""
-        for name in left:
-            self._reached.pop(name, None)
-
-    def progress(self, name: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns an actor's progress report unchanged."""
-        return report
-
-    def report(
-        self, name: str, index: int, report: Mapping[str, Any], seconds: float
-    ) -> Mapping[str, Any]:
-        """Returns an actor's report with statistics combined over all actors.
-
-        Returns and lengths of episodes are averaged over the latest reports of actors.
-        Rates and shares cover the last ten seconds. For arguments see ``Players``.
-        """
-        if report["mean_return"] is not None:
-            self._reached[name] = {mean: report[mean] for mean in _MEANS}
-        now_s, worked_s = time.monotonic(), report["seconds"]
-        done = {count: report[count] for count in RATES.values()}
-        done |= {share: report[share] * worked_s for share in _SHARES}
-        self._done.append((now_s - worked_s, {**done, "seconds": worked_s}))
-        while self._done[0][0] < now_s - _RATE_S and len(self._done) > 1:
-            self._done.popleft()
-        span_s = max(1e-9, now_s - self._done[0][0])
-
-        def total(name: str) -> float:
-            return sum(one[name] for _, one in self._done)
-
-        reached = list(self._reached.values())
-        return {
-            **report,
-            "actor": index,
-            **{rate: total(count) / span_s for rate, count in RATES.items()},
-            **{share: total(share) / max(1e-9, total("seconds")) for share in _SHARES},
-            **{
-                mean: sum(one[mean] for one in reached) / len(reached)
-                if reached
-                else None
-                for mean in _MEANS
-            },
-        }
 
 
 class Servers:
@@ -166,14 +156,13 @@ class Servers:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._told: dict[int, tuple[float, ServerProgress]] = {}
-        self._waits: dict[int, float] = {}
+        # By server: the time of its latest report, its progress and its wait share.
+        self._told: dict[int, tuple[float, ServerProgress, float]] = {}
 
     def take(self, report: Mapping[str, Any]) -> None:
         """Stores a report of role ``inference``."""
-        index = report["server"]
         told = ServerProgress(
-            server=index,
+            server=report["server"],
             host=report["host"],
             model=report["model"],
             num_sessions=report["num_sessions"],
@@ -182,34 +171,36 @@ class Servers:
             batch_fill=min(1.0, batch_fill(report)),
             busy=min(1.0, report["inference_busy"]),
         )
-        self._told[index] = self._clock(), told
-        self._waits[index] = min(1.0, report["wait_share"])
+        wait_share = min(1.0, report["wait_share"])
+        self._told[told.server] = self._clock(), told, wait_share
 
     @property
     def each(self) -> tuple[ServerProgress, ...]:
         """The progress of each server with a recent report, sorted by server index."""
-        first_s = self._clock() - _LATE_S
-        return tuple(
-            told for _, (at_s, told) in sorted(self._told.items()) if at_s >= first_s
-        )
+        return tuple(told for _, told, _ in self._recent())
 
     @property
     def busy(self) -> float | None:
         """The servers' average share of time in evaluation; None without servers."""
-        return self._mean([one.busy for one in self.each])
+        return _mean([told.busy for _, told, _ in self._recent()])
 
     @property
     def batch_fill(self) -> float | None:
         """The average batch fill of the servers; None without servers."""
-        return self._mean([one.batch_fill for one in self.each])
+        return _mean([told.batch_fill for _, told, _ in self._recent()])
 
     @property
     def wait_share(self) -> float | None:
         """The servers' average share of time waiting for rows; None without servers."""
-        return self._mean([self._waits[one.server] for one in self.each])
+        return _mean([wait_share for *_, wait_share in self._recent()])
 
-    def _mean(self, values: list[float]) -> float | None:
-        return sum(values) / len(values) if values else None
+    def _recent(self) -> list[tuple[float, ServerProgress, float]]:
+        first_s = self._clock() - _LATE_S
+        return [told for _, told in sorted(self._told.items()) if told[0] >= first_s]
+
+
+def _mean(values: Collection[float]) -> float | None:
+    return fmean(values) if values else None
 
 
 def num_flying(report: Mapping[str, Any]) -> int:

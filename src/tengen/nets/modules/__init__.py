@@ -1,1 +1,1 @@
-"""The torch modules of the networks; importing any of them imports torch."""
+"""The networks as torch modules; importing any file here imports torch."""

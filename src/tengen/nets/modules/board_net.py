@@ -29,10 +29,10 @@ class Auxiliary(NamedTuple):
     """Logits ``[B, A]`` float32 of the opponent's policy after the played move; the
     logits of cells beyond the board are unspecified."""
     horizons: Tensor
-    """Logits ``[B, NUM_HORIZONS]`` float32 of the values at several plies ahead."""
+    """Logits ``[B, NUM_HORIZONS]`` float32 of the values some plies ahead."""
     ownership: Tensor | None
-    """Logits ``[B, H, W]`` float32 of owning each cell at the end of the game; None in
-    games without a score."""
+    """Logits ``[B, H, W]`` float32 of the side to move owning each cell at the end of
+    the game; None in games without a score."""
     score: Tensor | None
     """Logits ``[B, 2S]`` float32 of the final score; entry i is i - S + 0.5 points.
     None in games without a score."""
@@ -46,7 +46,7 @@ class Auxiliary(NamedTuple):
 class AuxiliaryHeads(nn.Module):
     """Auxiliary heads: one layer per target, on the policy and value activations.
 
-    In training the auxiliary targets teach the trunk more than the game's result alone.
+    In training they give the trunk more information than the game's result alone.
 
     Source: Wu 2019, "Accelerating Self-Play Learning in Go", sections 3.4 and 4.1 (the
     opponent's reply, ownership and score); KataGo (lightvector/KataGo) for values at
@@ -197,7 +197,7 @@ class BoardNet(Net):
     def answer_some(
         self, inputs: Tensors, state: Tensors, outputs: Collection[str]
     ) -> tuple[Tensors, Tensors]:
-        """Does ``answer``, but omits the score if it is not in ``outputs``."""
+        """See ``answer``; computes the score only if it is in ``outputs``."""
         planes = inputs["planes"]
         answers: Tensors = {}
         if "score" in outputs:

@@ -24,9 +24,9 @@ _NAMES = re.compile(r"(.*\.)?centres\.\d+\.(total|num_rows)")
 
 
 def without_mean(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Returns the tensors that weights saved before ``Centre`` existed lack, by name.
+    """Returns the tensors of ``Centre`` modules, by name, which older weights lack.
 
-    These tensors represent a mean of 0, so old weights give the same outputs as before.
+    The tensors represent a mean of 0, so older weights give the same outputs as before.
 
     Args:
         state: The state dictionary of one or several networks with ``Centre``.
@@ -44,10 +44,10 @@ class Centre(RunningSums):
     The screens of a game differ only in a few objects on a background. So a layer's
     response to the background is far larger than its response to the objects, and an
     optimizer step shifts the outputs for all screens more than it separates them. In
-    Pong the ratio is 13, in the norm of the 512 features of the untrained Nature
-    network, but 3 if the background's grey is subtracted. With the grey subtracted,
-    PPO's values explained half of the variance of Pong's returns after 28,000 steps,
-    not 58,000 (one seed).
+    Pong the ratio of the two responses, as norms of the untrained Nature network's 512
+    features, is 13, but 3 if the background's grey is subtracted. With the grey
+    subtracted, PPO's values explained half of the variance of Pong's returns after
+    28,000 steps, not 58,000 (one seed).
 
     The mean is over the images of the batches that the network was trained on; beyond
     ``WINDOW_ROWS`` images, older images have less weight. The mean is rounded to
@@ -83,7 +83,7 @@ class Centre(RunningSums):
             ``[B, C, H, W]`` with integer values, channels last in memory. This layout
             makes convolutions faster on CPUs, and in bfloat16 on GPUs.
         """
-        # Reorder the uint8 images, because the result has two or four bytes per pixel.
+        # Reorder before the conversion, whose result has two or four bytes per pixel.
         pictures = pictures.contiguous(memory_format=torch.channels_last)
         in_core = _is_for_the_core(pictures, dtype)
         if self.is_counting(pictures):
@@ -120,8 +120,8 @@ class Centre(RunningSums):
 def _is_for_the_core(pictures: Tensor, dtype: torch.dtype) -> bool:
     """Returns whether the kernels of the C++ core can process the images.
 
-    The kernels read the images once for the sum and once for the difference, whereas
-    torch also copies them.
+    The kernels read the images once for the sum and once for the difference. torch
+    would also copy the images.
     """
     return (
         pictures.device.type == "cpu"

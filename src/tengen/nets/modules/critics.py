@@ -1,4 +1,4 @@
-"""The critics of SAC, networks of the actor's kind that estimate Q values."""
+"""SAC's critics: Q-value networks of the same kind and size as the actor's."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class _Followed(NamedTuple):
 
 
 class _Frozen(NamedTuple):
-    """Wraps critics, so that a module can hold them without registering them.
+    """Wraps critics, so that ``Critics`` can hold them without registering them.
 
-    A module that is an attribute of another module would be part of its checkpoints.
+    torch would save a module that is an attribute of another module in its checkpoints.
     """
 
     critics: Critics
@@ -63,7 +63,7 @@ class Critics(nn.Module):
             outputs = {"q": TensorSpec(shape=actions.num_choices)}
         else:
             inputs[_ACTION] = TensorSpec(shape=actions.shape)
-            # Not buffers, because checkpoints need not contain the action bounds.
+            # Not buffers, because buffers would add the action bounds to checkpoints.
             self._middle, self._half = map(torch.tensor, actions.scale)
             # False for dimensions with equal bounds, for which the critics' input is 0.
             self._moves = torch.tensor(actions.low) < torch.tensor(actions.high)
@@ -98,7 +98,7 @@ class Critics(nn.Module):
                 own.get_buffer(name).copy_(statistic)
 
     def _pairs(self, net: Net) -> _Followed:
-        # The caller caches the pairs, because this takes as long as copying statistics.
+        # The caller caches the pairs: listing them takes as long as copying statistics.
         have_statistics = [
             (name, module)
             for name, module in net.named_modules()
@@ -140,7 +140,7 @@ class Critics(nn.Module):
         return self.forward(inputs, state, scaled)
 
     def frozen(self, inputs: Tensors, state: Tensors, action: Tensor | None) -> Tensor:
-        """Does ``forward`` with gradients for the action but not for the weights."""
+        """See ``forward``; only the action gets gradients, not the weights."""
         if self._frozen is None:
             self._frozen = _Frozen(self._without_gradients())
         q: Tensor = self._frozen.critics(inputs, state, action)
@@ -149,8 +149,8 @@ class Critics(nn.Module):
     def _without_gradients(self) -> Critics:
         """Returns a copy of the critics with shared weights that need no gradients.
 
-        ``torch.func.functional_call`` would need no copy, but each call would take as
-        long as a layer.
+        ``torch.func.functional_call`` would need no copy, but its overhead in each call
+        is as long as a layer takes.
         """
         # Objects that the copy shares with these critics; None for objects to omit.
         memo: dict[int, Any] = {id(buffer): buffer for buffer in self.buffers()}

@@ -1,4 +1,4 @@
-"""A global flag that is set while an export traces a network's operations."""
+"""A flag, one per thread, that is set while an export traces a network."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ NUM_VALUE_UNITS = 64
 
 
 class GlobalPool(nn.Module):
-    """Global pooling: each channel's mean, mean times board size, and maximum.
+    """Global pooling: each channel's mean, mean times board side, and maximum.
 
     Source: Wu 2019, "Accelerating Self-Play Learning in Go", section 3.3.
     """
@@ -33,7 +33,7 @@ class GlobalPool(nn.Module):
         """
         wide = x.float()
         mean = wide.sum((2, 3)) / area
-        # The scale is 0 for 10x10 boards, so that the two means are not proportional.
+        # Centre the scale at 10x10 boards, where it is 0, so that the two means differ.
         side = area.sqrt() / 10.0 - 1.0
         top = _largest(wide, self.training)
         return torch.cat([mean, mean * side, top], dim=1)
@@ -88,7 +88,7 @@ class PolicyLogits(nn.Module):
         if self.layout == "flat":
             logits: Tensor = self.out(local.flatten(1))
         elif self.layout == "columns":
-            # Pool columns, because an action is a column, whose cells affect its logit.
+            # Pool each column, because an action is a column.
             top = _largest(local, self.training, of_columns=True)
             column = torch.cat([local.mean(2), top], dim=1)
             logits = self.out(column.transpose(1, 2)).squeeze(2)

@@ -1,4 +1,4 @@
-"""``ImageTorso``, the torso of networks for images, which computes one vector.
+"""``ImageTorso``, which computes one feature vector from images and other inputs.
 
 Legend: B batch, C channels, H W image, N units.
 """
@@ -87,7 +87,7 @@ class ImageTorso(Torso):
     def fix_dtype(self, dtype: torch.dtype) -> None:
         """See ``Net.fix_dtype``.
 
-        Casts the weights to ``dtype`` once, instead of for each batch.
+        Casts the weights to ``dtype`` once, instead of once per batch.
         """
         for layers, scale in zip(self.layers, self._scales, strict=True):
             _first(layers).weight.data.mul_(scale)
@@ -129,8 +129,8 @@ def _first(layers: nn.Module) -> nn.Conv2d:
 def _convolved(planes: Tensor, layers: nn.Module, scale: float) -> Tensor:
     """Returns the output of ``layers`` for ``planes * scale``.
 
-    Multiplies the first layer's weights instead of the planes, because the layer has
-    thousands of weights but a batch of images has millions of pixels.
+    Scales the first layer's thousands of weights instead of a batch's millions of
+    pixels.
     """
     assert isinstance(layers, nn.Sequential)
     if scale == 1.0:

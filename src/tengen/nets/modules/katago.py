@@ -29,12 +29,12 @@ from tengen.tensors import Signature
 
 __all__ = ["KatagoNet", "build"]
 
-# Index of the plane that is all ones under superko rules, under which every game has a
-# result.
+# Index of the plane that is all ones under superko rules, which rule out games without
+# a result.
 _SUPERKO_PLANE = 24
-# A logit with probability 0 in a float32 softmax of ordinary logits.
+# A logit so low that its probability is 0 in a float32 softmax.
 _IMPOSSIBLE = -10000.0
-# Board side for which the second pooled value, the mean times ``side``, is 0.
+# Board side at which the second pooled value, the mean times ``side``, is 0.
 _MIDDLE_SIDE = 14.0
 
 
@@ -69,7 +69,7 @@ class _Affine(nn.Module):
 
 
 class _Board:
-    """The boards of a batch, which fill their planes, with pooling and activation."""
+    """Pooling and activation for a batch of boards that fill their planes."""
 
     def __init__(self, planes: Tensor, config: KatagoConfig) -> None:
         self.area = planes[:, :1].sum((2, 3))
@@ -178,7 +178,7 @@ class _ValueHead(nn.Module):
         self.register_buffer("score_scale", torch.full((1,), 20.0))
 
     def see(self, x: Tensor, board: _Board) -> tuple[Tensor, Tensor]:
-        """Returns the activations of the value head's channels and hidden units."""
+        """Returns the head's channels ``[B, C, H, W]`` and hidden units ``[B, N]``."""
         cells = board.active(self.conv(x))
         mean, side = board.mean(cells), board.side
         parts = [mean, mean * side, mean * (side * side - 0.1)]
@@ -230,7 +230,7 @@ class KatagoNet(BoardNet):
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the logits of policy and outcome; see ``BoardNet.forward``.
 
-        A draw means a game without result, which is impossible under superko rules.
+        A draw means a game without a result, which superko rules make impossible.
         """
         x, board = self._trunk(planes)
         _, hidden = self.value_head.see(x, board)

@@ -22,7 +22,7 @@ from tengen.tensors import FRACTIONS, QUANTILES, Signature, TensorSpec
 __all__ = ["Mlp", "MlpTorso", "build"]
 
 _TOWERS = {"value": "baseline"}
-"""Names of the tower modules that differ from the names of their outputs."""
+"""Module names of towers, by output, where the two names differ."""
 # Minimum number of units for which lower precision is faster.
 _LEAST_UNITS = 128
 
@@ -109,8 +109,8 @@ class Mlp(Net):
     def _climbed(self, hidden: list[nn.Module], rows: Tensor) -> Tensor:
         """Returns the output of a tower's hidden layers in float32.
 
-        All hidden layers except the first compute in ``compute_dtype``, because inputs
-        and outputs may need more precision.
+        Only the hidden layers after the first compute in ``compute_dtype``, because
+        inputs and outputs may need more precision.
         """
         if self.compute_dtype == torch.float32 or self.config.num_units < _LEAST_UNITS:
             return _through(hidden, rows)
@@ -129,7 +129,7 @@ def build(wanted: Signature, config: MlpConfig) -> Net:
 
 
 def _through(layers: list[nn.Module], rows: Tensor) -> Tensor:
-    # Use a loop, because creating an nn.Sequential takes as long as a small layer.
+    # Use a loop, because creating an nn.Sequential takes as long as evaluating a layer.
     for layer in layers:
         rows = layer(rows)
     return rows

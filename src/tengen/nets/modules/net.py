@@ -62,7 +62,7 @@ class Net(nn.Module):
     def answer_some(
         self, inputs: Tensors, state: Tensors, outputs: Collection[str]
     ) -> tuple[Tensors, Tensors]:
-        """Does ``answer``, but may omit outputs that are not in ``outputs``."""
+        """See ``answer``; may omit outputs that are not in ``outputs``."""
         return self.answer(inputs, state)
 
     def unroll(
@@ -154,7 +154,7 @@ def zeroed(state: Tensors, begun: Tensor) -> Tensors:
 
 
 class InferenceHead(nn.Module):
-    """A network's step as a module with positional tensors, for export.
+    """Wraps a network's ``answer`` as a module with positional tensors, for export.
 
     The module shares the network's parameters. Call ``eval`` before an export.
 

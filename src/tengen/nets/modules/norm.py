@@ -1,7 +1,7 @@
 """Batch normalisation over the cells that are on the board.
 
-Source: Ioffe and Szegedy 2015, "Batch Normalization". At equal CPU time, networks with
-norms learned better than networks with scaled residual branches and no norms.
+Source: Ioffe and Szegedy 2015, "Batch Normalization". With equal CPU time, networks
+with norms became stronger than networks with scaled residual branches instead.
 
 Differs from the paper: statistics exclude cells beyond the board.
 """
@@ -191,8 +191,8 @@ class FoldedConv(nn.Module):
 def _has_fused(device: torch.device, dtype: torch.dtype, shape: torch.Size) -> bool:
     """Returns whether cuDNN has fused kernels for weights of ``shape`` on a device.
 
-    Tries the kernels on a 3 x 3 board. The result is cached, so the trial is never
-    recorded in a CUDA graph, because unrecorded calls precede each recording.
+    Tries the kernels on a 3 x 3 board and caches the result. The trial is never
+    captured in a CUDA graph, because the network runs without capture first.
 
     Raises:
         torch.OutOfMemoryError: The device has too little memory to try the kernels.

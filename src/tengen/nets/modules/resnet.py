@@ -67,7 +67,7 @@ class _Block(nn.Module):
         self.folded: FoldedConv | None = None
 
     def fold_norms(self) -> None:
-        """Folds the second norm, unless a pooled bias is added before the ReLU."""
+        """Folds the second norm, unless pooling adds a bias before the ReLU."""
         if not self.num_pool_channels:
             self.folded = self.norm2.folded_into(self.conv1.weight)
 
@@ -238,7 +238,7 @@ class _AxisMaps:
         self._trunk = torch.arange(net.config.num_channels)
         self._head = torch.arange(net.config.head_channels)
         old, new = net.config.num_pool_channels, config.num_pool_channels
-        # New pooled channels follow the old ones, so other channels' indices increase.
+        # New pooled channels follow the old ones, which shifts the unpooled channels.
         rest = self._trunk[: net.config.num_channels - old] + new
         self._inner_pool = torch.cat([torch.arange(old), rest])
         self._pooled = _three_sections(torch.arange(old), new)

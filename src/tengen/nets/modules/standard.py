@@ -25,7 +25,7 @@ class RunningSums(nn.Module):
     """Base class of modules that store sums over rows in buffers.
 
     Averaging the sums of several copies yields statistics over the rows of all copies.
-    In training mode a module adds its input rows to the sums, except in ``uncounted``.
+    In training mode, a module adds input rows to the sums, except inside ``uncounted``.
 
     Attributes:
         num_rows: Total weight of the rows, float32, at most ``WINDOW_ROWS`` plus the
@@ -47,10 +47,10 @@ class RunningSums(nn.Module):
     def forget(self) -> None:
         """Scales all sums down to a total weight of at most ``WINDOW_ROWS``.
 
-        Called before new rows are added, so that several learners scale the same sums,
-        and their additions can be summed.
+        Called before new rows are added: several learners then scale equal sums, and
+        can add up the rows of each.
         """
-        # Keep a tensor, because reading its value would wait for the GPU. Use float64,
+        # Do not read the value, because that would wait for the GPU. Use float64,
         # because a standard deviation is a small difference of large sums.
         keeps = (WINDOW_ROWS / self.num_rows.double()).clamp(max=1.0)
         for buffer in self.buffers(recurse=False):
@@ -73,7 +73,7 @@ def _running(net: nn.Module) -> list[RunningSums]:
 def uncounted(net: nn.Module) -> Iterator[None]:
     """Context in which a network does not add its input rows to its statistics.
 
-    For rows that are evaluated again, so that each row counts once. Can be nested.
+    Used for rows that are evaluated again, so that each row counts once. Can be nested.
     """
     counted = [module for module in _running(net) if module.counts]
     for module in counted:
@@ -87,13 +87,13 @@ def uncounted(net: nn.Module) -> Iterator[None]:
 
 _MOST = 10.0
 # Values enter the statistics clipped to this number of deviations from the mean. So no
-# outlier dominates the statistics, but they adapt to new units within a few batches.
+# outlier dominates the statistics, but they adapt to a new scale within a few batches.
 _OUTLIER = 100.0
 # The spread of the first batch is this quantile of the distances from the median,
 # because an outlier would dominate the standard deviation of few rows.
 _NEAREST = 0.9
-# The first batch is clipped to this multiple of its spread. It is less than _OUTLIER,
-# because larger values would dominate the deviation of few rows.
+# The first batch is clipped to this multiple of its spread, smaller than _OUTLIER
+# because large values would dominate the deviation of few rows.
 _FIRST_OUTLIER = 10.0
 _EPSILON = 1e-8
 
@@ -166,7 +166,7 @@ class Standard(RunningSums):
 
     @torch.no_grad()
     def follow(self, other: Standard) -> None:
-        """Copies ``other``'s statistics; does not standardize additional entries.
+        """Copies the statistics of ``other``; leaves additional entries unstandardized.
 
         Args:
             other: A module with at most as many entries as this module.
@@ -182,7 +182,7 @@ class Standard(RunningSums):
     def _units(self) -> _Units:
         """Returns the mean and deviation, cached until the statistics change.
 
-        Computing them takes a dozen operations, which take longer than a small layer.
+        The computation is a dozen operations, which take longer than a small layer.
         """
         statistics = (self.total, self.squares, self.num_rows)
         # Bypass the cache in exports, whose graphs must contain the operations, and in
@@ -200,7 +200,7 @@ class Standard(RunningSums):
         num_rows = self.num_rows.double()
         count = num_rows.clamp(min=1.0)
         mean = self.total / count
-        # -1 without rows, which makes the variance 1; otherwise 0.
+        # -1 if there are no rows, so that the variance is 1; otherwise 0.
         is_without = (num_rows - 1.0).clamp(max=0.0)
         variance = self.squares / count - mean * mean - is_without
         deviation = variance.clamp(min=_EPSILON).sqrt()
@@ -230,7 +230,7 @@ class Standard(RunningSums):
 def _first_range(rows: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the median of the first rows, and the distance at which to clip them.
 
-    Outliers in up to a tenth of the rows hardly change the results. An entry that
+    Outliers in up to a tenth of the rows hardly affect the two results. An entry that
     rarely differs from its median is assumed to have a deviation of 1.
     """
     middle = rows.median(0).values

@@ -55,7 +55,7 @@ class Lstm(nn.Module):
 
     def step(self, x: Tensor, state: Tensors) -> tuple[Tensor, Tensors]:
         """Returns outputs ``[B, U]`` for inputs ``[B, N]``, and the next state."""
-        # Same result as calling self.layer, without the overhead of a call.
+        # Not a call of self.layer, which has the same result but more overhead.
         (weights,) = self.layer.all_weights
         before = [state[_HIDDEN], state[_CELL]]
         hidden, cell = torch.lstm_cell(x, before, *weights)
@@ -82,10 +82,10 @@ class Lstm(nn.Module):
 class _Steps(torch.autograd.Function):
     """Computes all steps of an LSTM layer, given the inputs' contribution to the gates.
 
-    Episodes begin at different steps in each row, so torch's layer would have to be
-    called again at nearly every step. Here the start of an episode costs only a mask.
-    Terms that do not depend on the previous step, which are most of the gradient, are
-    computed for all steps together.
+    Episodes begin at different steps in each row, so torch's layer would need a
+    separate call for nearly every step. Here the start of an episode costs only a mask.
+    Most terms of the gradient do not depend on the previous step and are computed for
+    all steps together.
     """
 
     @staticmethod

@@ -1,7 +1,7 @@
 """Sends the metrics in a run's events to TensorBoard and Weights & Biases.
 
-The writer of the learner's events has one ``Charts``; roles and learners do not depend
-on it. A failure in this module never fails the run.
+The process that writes the learner's events has one ``Charts``. An error in this module
+never ends the run.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def open_charts(run: RunDirectory, *, follows: bool = False) -> Charts:
 
     Args:
         run: The run, which must have a ``run.json``.
-        follows: Whether to read the events of standalone roles as well, which run in
-            other processes.
+        follows: Whether to read the events of standalone roles, in other processes, as
+            well.
 
     Raises:
         UsageError: The config names a wandb project, but wandb is not installed.
@@ -84,7 +84,7 @@ def open_charts(run: RunDirectory, *, follows: bool = False) -> Charts:
             _warn("wandb", error)
     tail = None
     if follows and drawers:
-        # Skip events from before this call, because they are about earlier models.
+        # Skip events from before this call, which describe earlier models.
         tail = EventFiles(run, is_of_others, from_now=True, look_s=_LOOK_S)
     return Charts(PointMaker(in_environments=has_actors(content)), drawers, tail)
 
@@ -112,10 +112,10 @@ class Charts:
         self._clock = clock
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """Processes an event that has been written. Never raises an Exception."""
+        """Processes an event after it was written. Raises no ``Exception``."""
         if not self._drawers:
             return
-        # Other processes' events come first, because the learner has used their games.
+        # Process other processes' events first: the learner has trained on their games.
         others = () if self._tail is None else self._tail.new_events()
         for each in (*(other for _, other in others), event):
             # A user's own agent may report invalid values, such as 10 ** 400.
@@ -151,7 +151,7 @@ def _warn(name: str, error: Exception) -> None:
     said = str(error).strip().splitlines()
     reason = said[0] if said else type(error).__name__
     warnings.warn(
-        f"curves ({name}) are drawn no more in this call, the run goes on: {reason}",
+        f"curves ({name}) stop for this call, and the run continues: {reason}",
         TengenWarning,
         stacklevel=3,
     )
@@ -181,7 +181,7 @@ class ObserveConfig:
             "/" not in self.wandb,
             "wandb",
             self.wandb,
-            "must be the name of a project; the variable WANDB_ENTITY says whose it is",
+            "must be the name of a project; set its owner with WANDB_ENTITY",
         )
 
 
@@ -235,8 +235,8 @@ class WandbRun:
             # By default wandb captures the terminal, which breaks the live view.
             settings={"console": "off"},
         )
-        # After a kill, the next call starts at an earlier step, but wandb's own step
-        # must not decrease.
+        # Use a step metric, because wandb's own step must not decrease, but after a
+        # kill the next call starts at an earlier step.
         self._run.define_metric(_STEP)
         self._run.define_metric("*", step_metric=_STEP)
 

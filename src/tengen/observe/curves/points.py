@@ -1,7 +1,7 @@
 """Converts a run's events into points of its curves.
 
-Curves have the names of CleanRL's TensorBoard tags, so that the same dashboards show
-both. Source: Huang et al. 2022, "CleanRL: High-quality Single-file Implementations of
+Curves have the names of CleanRL's TensorBoard tags, so dashboards made for CleanRL
+work. Source: Huang et al. 2022, "CleanRL: High-quality Single-file Implementations of
 Deep Reinforcement Learning Algorithms", and its documentation.
 
 Differs from CleanRL: a return is the mean of the last 100 episodes, not of a single
@@ -57,7 +57,7 @@ _TOLD = {
         "elo": "charts/gate_elo",
     },
 }
-"""Tags of the statistics in the report of a role's turn, by the kind of turn."""
+"""Tags of the statistics in a role's report of a turn, by kind of turn and name."""
 
 _DID = {
     "actor": "played",
@@ -100,8 +100,8 @@ class Point:
     """Values of some curves at one step."""
 
     step: int
-    """In environments agent steps, CleanRL's ``global_step``; in games learner steps.
-    At least 0."""
+    """Agent steps in environments (CleanRL's ``global_step``), learner steps in games;
+    at least 0."""
     time_s: float
     """Time of the point, UNIX seconds."""
     values: Mapping[str, float]
@@ -120,8 +120,9 @@ class Point:
 class PointMaker:
     """Creates points from the events of one call. Used by one thread at a time.
 
-    Only the learner's events contain the step. So values from actors are held until the
-    learner's next turn, and values such as a rating get the step of its last turn.
+    Only the learner's events contain the step. So actors' values are held until the
+    learner's next turn, and values such as a rating get the step of the learner's last
+    turn.
 
     Args:
         in_environments: Whether the run steps environments.
@@ -133,7 +134,7 @@ class PointMaker:
         self._restarts = True
         self._waiting: dict[str, float] = {}
         self._begun: tuple[float, int] | None = None
-        # Evaluations since the last point with an evaluation rate, and its time.
+        # Evaluations since the last point with their rate, and that point's time.
         self._evaluations = 0
         self._told_s: float | None = None
         self._frames_per_step: float | None = None
@@ -149,7 +150,7 @@ class PointMaker:
         """
         role, time_s = event.get("role"), float(event["time_s"])
         if event.get("kind") == "death":
-            # After the death of a process the learner resumes from its last checkpoint.
+            # After a process's death the learner resumes from its last checkpoint.
             self._restarts = True
         if event.get("kind") != "turn":
             return None
@@ -170,7 +171,7 @@ class PointMaker:
         return self.rest(time_s) if did == "judged" else None
 
     def rest(self, time_s: float) -> Point | None:
-        """Returns a point with the held values; None without values or a known step.
+        """Returns a point with the held values; None if there are no values or no step.
 
         Args:
             time_s: Time of the point, UNIX seconds.
@@ -181,7 +182,7 @@ class PointMaker:
         return Point(step=self._step, time_s=time_s, values=values)
 
     def _values(self, time_s: float) -> dict[str, float] | None:
-        """Returns and clears the held values; None without values or a known step."""
+        """Returns and clears the held values; None if there are none or no step."""
         if self._step is None or not self._waiting:
             return None
         if self._evaluations and self._told_s is not None and time_s > self._told_s:

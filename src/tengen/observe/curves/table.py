@@ -54,9 +54,9 @@ _LASTING = {
 def read_curve(run: RunDirectory) -> list[Row]:
     """Returns one row per reported turn of the learner, in order.
 
-    Seconds continue from call to call, and include time whose work was lost in a kill.
-    Omits rows that a call wrote after the checkpoint from which the next call resumed.
-    The writers' clocks determine the order of events from different files.
+    Seconds accumulate over calls, including time whose work a kill lost. Omits rows
+    from after the checkpoint from which a later call resumed. The writers' clocks
+    determine the order of events from different files.
 
     Args:
         run: The run, which may be training.
@@ -107,7 +107,7 @@ class _Table:
         self._has_cpu = True
         self._frames_per_step: float | None = None
         self._lasting: Row = {}
-        # Whether the last row is from the current call, and no process died after it.
+        # Whether the last row is from the current call, with no process's death since.
         self._is_current = False
 
     def take_event(self, call: str, event: Mapping[str, Any]) -> None:
@@ -187,15 +187,13 @@ def _fill_between(rows: Sequence[Row], name: str) -> None:
 
 
 def _shown(value: float) -> str:
-    """Returns a number in Python's notation, without a decimal point if integral."""
+    """Returns a number as text, without a decimal point if it is an integer."""
     return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen curves``."""
-    parser.add_argument(
-        "run", metavar="RUN", help="the run directory; a run is one seed"
-    )
+    parser.add_argument("run", metavar="RUN", help="the run directory")
     parser.add_argument("csv", metavar="CSV", help="the file to write")
 
 

@@ -31,18 +31,18 @@ _SESSION_STATUS, _SESSION_START = 1, 1
 class TensorBoardFile:
     """Writes the points of one call to a TensorBoard file. Not thread-safe.
 
-    The first point creates the file. From this point's step on, readers drop the points
-    of earlier calls, because a killed call may have written them after its last
+    The first point creates the file. Readers then drop the points of earlier calls from
+    this point's step on, because a killed call may have written points after its last
     checkpoint. If a process of this call is killed, readers also drop this call's
     points from the step at which the learner resumes.
 
     Args:
-        folder: ``RUN/tensorboard``; it is made.
-        clock: Returns seconds that never go back.
+        folder: ``RUN/tensorboard``, created if missing.
+        clock: Returns a monotonic time in seconds.
 
     Attributes:
-        most_bytes: Bytes kept while the disk is full, some thousand points; then the
-            oldest are lost.
+        most_bytes: Maximum size of the buffer while the disk is full, for some thousand
+            points; beyond it the oldest points are dropped.
     """
 
     most_bytes = 4 << 20
@@ -59,7 +59,7 @@ class TensorBoardFile:
     def add(self, point: Point) -> None:
         """Adds a point; writes buffered points at most every three seconds.
 
-        If a write fails, raises nothing, and a later call retries it.
+        Never raises if a write fails; a later call retries the write.
         """
         step = _number(_STEP, point.step)
         if self._last_step is None:
@@ -91,7 +91,7 @@ class TensorBoardFile:
     def _keep(self, point: Point, fields: bytes) -> None:
         wall_time = b"\x09" + struct.pack("<d", point.time_s)
         self._records.append(_record(wall_time + fields))
-        # The first two records give the version and the first step.
+        # Keep the first two records, which have the file version and the session start.
         while sum(map(len, self._records)) > self.most_bytes and len(self._records) > 3:
             del self._records[2]
 

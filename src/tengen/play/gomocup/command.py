@@ -40,15 +40,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def gomocup(args: argparse.Namespace) -> dict[str, Any]:
-    """Serves a tournament manager on stdin and stdout until it quits; returns ``{}``.
+    """Serves a tournament manager on stdin and stdout until the manager quits.
 
     Raises:
         UsageError: The model cannot be used or does not play gomoku, or a number or a
             setting is invalid.
         RunError: The backend rejects the model.
     """
-    # The match clock starts with the process. Subtract the process's CPU time to
-    # estimate the start time.
+    # The match clock starts when the process starts. The CPU time used so far estimates
+    # how long ago that was.
     begun_s = time.monotonic() - time.process_time()
     player, simulations, threads = load_for_session(args)
     with player:
@@ -72,7 +72,7 @@ _SIDES = re.compile(r"([^\s,]+)(?:\s*[\s,]\s*([^\s,]+))?")
 
 
 def _start(engine: Engine, command: Command) -> str:
-    """Runs START with a board size, or with width and height, as some managers send."""
+    """Runs START, which some managers send with width and height, not one size."""
     sides = _SIDES.fullmatch(command.text)
     width, height = sides.groups() if sides else (command.text, None)
     return _begin_match(engine, width, height or width)
@@ -133,7 +133,7 @@ def _board(engine: Engine, command: Command) -> str | None:
 
 
 def _yxboard(engine: Engine, command: Command) -> None:
-    """Runs YXBOARD, a command of Yixin: sets the board like BOARD, without a move."""
+    """Runs YXBOARD of the engine Yixin: sets the board like BOARD, plays no move."""
     engine.stones = _stones_until_done(engine)
 
 
@@ -146,7 +146,7 @@ def _stones_until_done(engine: Engine) -> Stones:
         owner = None if found is None else _OWNERS.get(found[2])
         if found is None or owner is None:
             raise GomocupError(
-                f"stone ({line[:40]}) must be X,Y,1 of the own side or X,Y,2"
+                f"stone ({line[:40]}) must be X,Y,1 (own) or X,Y,2 (opponent)"
             )
         stones = stones.with_stone(owner, _cell(engine, found[1]), engine.rules.size)
     return stones
@@ -188,8 +188,8 @@ def _lines_until_done(engine: Engine) -> list[str]:
     Runs INFO commands. Returns at most one line more than the board has cells.
 
     Raises:
-        GomocupError: Another command, which is not consumed, or the end of the input
-            precedes DONE.
+        GomocupError: The input ends before DONE, or another command arrives first; that
+            command is not consumed.
     """
     lines: list[str] = []
     while True:
@@ -199,7 +199,7 @@ def _lines_until_done(engine: Engine) -> list[str]:
             command is not None and command.name in COMMANDS.keys() - {"DONE", "INFO"}
         ):
             engine.is_over = command is not None and command.name == "END"
-            raise GomocupError("the stones must end by DONE")
+            raise GomocupError("the stones must end with DONE")
         engine.lines.next()
         if command is None:
             continue
@@ -215,7 +215,7 @@ def _cell(engine: Engine, text: str) -> int:
     size = engine.rules.size
     action = read_cell(text, size)
     if action is None:
-        raise GomocupError(f"cell ({text[:40]}) must be X,Y, both of 0 to {size - 1}")
+        raise GomocupError(f"cell ({text[:40]}) must be X,Y, each 0 to {size - 1}")
     return action
 
 
@@ -239,7 +239,7 @@ COMMANDS: dict[str, Handler] = {
 
 _NUM_OFFERED = 3
 # For swap2: the maximum number of offers that the network evaluates, the share of the
-# move's time for evaluating them, and the number of best offers that are then searched.
+# move's time for these evaluations, and the number of best offers to search afterwards.
 _NUM_LOOKED_AT = 48
 _LOOKING = 0.25
 _NUM_SEARCHED = 6
@@ -249,9 +249,9 @@ _SEED = 0
 def answer_swap2(engine: Engine, cells: list[int], begun_s: float) -> str | None:
     """Returns the response to SWAP2BOARD: stones to offer, SWAP, or a move. Blocks.
 
-    The player who receives an offer may choose a side, or add two stones and leave the
-    choice to the other player. Adding stones is never better than choosing the better
-    side, so the engine always chooses a side.
+    The player who receives an offer of three stones may choose a side, or add two
+    stones and let the opponent choose. The opponent would take the better side, so
+    adding stones never gains: the engine always chooses a side itself.
 
     Source: Gomocup, "Experimental tournament 2020", the command SWAP2BOARD.
 
@@ -267,9 +267,7 @@ def answer_swap2(engine: Engine, cells: list[int], begun_s: float) -> str | None
         GomocupError: The number of stones is invalid, or the game has ended.
     """
     if len(cells) not in (0, _NUM_OFFERED, _NUM_OFFERED + 2):
-        raise GomocupError(
-            f"stones ({len(cells)}) must be 0, 3 or 5 where SWAP2BOARD sends them"
-        )
+        raise GomocupError(f"stones ({len(cells)}) must be 0, 3 or 5 after SWAP2BOARD")
     if not cells:
         offer = _offer(engine, begun_s)
         engine.limits.spend(time.monotonic() - begun_s)
@@ -284,7 +282,7 @@ def answer_swap2(engine: Engine, cells: list[int], begun_s: float) -> str | None
 
 
 def _offer(engine: Engine, begun_s: float) -> list[int]:
-    """Returns the cells of a balanced swap2 offer of three stones. Blocks."""
+    """Returns the three cells of a balanced swap2 offer. Blocks."""
     limits = engine.move_limits(*engine.limits.budget(0))
     looked_at: list[tuple[float, list[int]]] = []
     for cells in _offers(engine.rules.size**2):
@@ -312,7 +310,7 @@ def _offer(engine: Engine, begun_s: float) -> list[int]:
 
 
 def _offers(num_cells: int) -> Iterator[list[int]]:
-    """Yields random swap2 offers of three cells, from a fixed seed."""
+    """Yields random swap2 offers of three cells, the same ones in each call."""
     rng = np.random.default_rng(_SEED)
     for _ in range(_NUM_LOOKED_AT):
         drawn = rng.choice(num_cells, _NUM_OFFERED, replace=False)

@@ -35,31 +35,31 @@ __all__ = [
 
 # The value of INFO time_left that managers send for unlimited time, in milliseconds.
 _UNLIMITED_MS = (1 << 31) - 1
-# Overhead per move besides the search, assumed if the manager does not report the time.
+# Assumed overhead per move outside the search, until the manager reports the time.
 _LAG_S = 0.02
-# The share of the board's cells that a typical game fills, for time control.
+# For time control: the share of the board's cells that a typical game fills.
 _PLAYED_PART = 0.4
-# Maximum number of trees in memory: tree reuse copies the tree at each move.
+# Maximum number of trees in memory. There are two while tree reuse copies a subtree.
 _NUM_TREES = 2
 _LEAST_TREE_BYTES = 1 << 20
-# Memory that searches need besides their trees.
+# Memory that searches need in addition to their trees.
 _SPARE_BYTES = 16 << 20
-# Bits of the INFO rule value, which managers send.
+# Bits of the value of INFO rule, as sent by managers.
 _EXACTLY_FIVE = 1
 _OTHER_RULES = {2: "continuous games", 4: "renju", 8: "caro"}
 _NUMBER = re.compile(r"[+-]?[0-9]{1,15}")
 
 
 class ManagerLimits:
-    """The limits that a manager has set with INFO. Used by one thread.
+    """The limits that a manager has set with INFO. Not thread-safe.
 
-    INFO has no response. So if a limit cannot be met, the response to the next command
-    reports it; see ``problem``.
+    INFO has no response. If a limit cannot be met, the response to the next command
+    reports the error; see ``problem``.
 
     Args:
         rules: The rules that the model plays.
-        begun_s: The start time of the process, by the clock of ``now_s`` of ``start``.
-        own_bytes: The memory of the process without search trees.
+        begun_s: Start time of the process, in seconds on the clock of ``start``.
+        own_bytes: The memory that the process uses without search trees.
     """
 
     def __init__(self, rules: GomokuRules, begun_s: float, own_bytes: int) -> None:
@@ -91,8 +91,8 @@ class ManagerLimits:
         least = self._own_bytes + _SPARE_BYTES + _NUM_TREES * _LEAST_TREE_BYTES
         if 0 < self._max_memory < least:
             return (
-                f"max_memory ({self._max_memory}) must be at least {least} bytes for "
-                f"the program and this model"
+                f"max_memory ({self._max_memory}) must be at least {least} bytes, for "
+                "the program and this model"
             )
         return None
 
@@ -120,10 +120,10 @@ class ManagerLimits:
         setters[key](int(value))
 
     def start(self, now_s: float) -> None:
-        """Starts the clock of a match; that of the first match starts at ``begun_s``.
+        """Starts a match's clock; the first match's clock starts at ``begun_s``.
 
         Args:
-            now_s: The current time, in seconds.
+            now_s: The current time, in seconds on the clock of ``begun_s``.
         """
         if self._told_left_s is None:
             self._used_s = 0.0 if self._begun_s is None else now_s - self._begun_s
@@ -150,7 +150,7 @@ class ManagerLimits:
         return clock.budget_s(*where), clock.most_s(*where)
 
     def spend(self, seconds: float) -> None:
-        """Subtracts a move's time, and an overhead, from the remaining match time."""
+        """Subtracts a move's time plus an overhead from the remaining match time."""
         self._used_s += seconds + _LAG_S
 
     def _set_turn(self, milliseconds: int) -> None:
@@ -173,7 +173,7 @@ class ManagerLimits:
     def _rule_problem(self) -> str | None:
         for bit, name in _OTHER_RULES.items():
             if self._rule & bit:
-                return f"is for {name}, which no model plays"
+                return f"is for {name}, which is not supported"
         if self._rule not in (0, _EXACTLY_FIVE):
             return "must be 0 or 1"
         if (self._rule == _EXACTLY_FIVE) != self._rules.exactly_five:
@@ -313,7 +313,7 @@ class Engine(Session):
         return None if self.is_over else self.play(stones, found)
 
     def say(self, text: str) -> None:
-        """Sends ``text`` as MESSAGE, which managers show to the user."""
+        """Sends ``text`` to the manager as a MESSAGE, which is shown to the user."""
         self._write(one_line(f"MESSAGE {text}"))
 
     def cell(self, action: int) -> str:
@@ -321,13 +321,13 @@ class Engine(Session):
         return write_cell(action, self.rules.size)
 
     def moves_to_ponder(self) -> Sequence[int] | None:
-        """Returns the moves of the position to ponder, if the engine moved last."""
+        """Returns the moves so far if the engine has just moved, otherwise None."""
         if self.stones is None or self.stones is not self._moved_to:
             return None
         try:
             return self.stones.moves(self._player.game, to_move=OTHER)
         except GomocupError:
-            return None  # The engine's move ended the game, so do not ponder.
+            return None  # The engine's move ended the game.
 
     def answer(self, line: bytes) -> None:
         """Runs the Gomocup command in ``line`` and writes the response."""
@@ -346,14 +346,15 @@ class Engine(Session):
         if text is None or self.is_over:
             return
         for note in self.limits.take_notes():
-            self.say(f"{note}; it is passed over")
+            self.say(f"{note}; it is ignored")
         self._write(one_line(text))
 
     def is_stopped(self) -> bool:
         """Returns whether the manager has quit, with END or by closing the input.
 
-        Lines before END do not matter, because managers send INFO at any time. The end
-        of the input does not stop commands that were sent before it.
+        END counts even behind other waiting lines, because managers send INFO at any
+        time. The end of the input counts only if no commands are waiting: those sent
+        before it are still run.
         """
         has_command = False
         for line in self.lines.waiting():

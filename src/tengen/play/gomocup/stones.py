@@ -1,8 +1,9 @@
 """Parses lines of the Gomocup protocol, and converts stones to moves.
 
 Each command and each response is one line. A manager may send the stones of a position
-in any order, and remove any stone. In the core's games, sides alternate, and a row of
-five ends the game. So stones must be ordered before the core can play them.
+in any order, and remove any stone. In the core's games, sides alternate and a row of
+five ends the game, so ``Stones.moves`` orders the stones into a legal sequence of
+moves.
 
 Source: Lastovicka, "Gomoku AI protocol", https://plastovicka.github.io/protocl2en.htm.
 """
@@ -28,7 +29,7 @@ __all__ = [
     "parse_line",
 ]
 
-# Maximum length of a response, because managers have buffers of a few hundred bytes.
+# Maximum length of a response: managers' buffers have a few hundred bytes.
 _MAX_CHARACTERS = 400
 _NOT_SHOWN = re.compile(r"[^\x20-\x7e]+")
 
@@ -38,7 +39,7 @@ class GomocupError(Exception):
 
 
 class UnknownCommandError(GomocupError):
-    """A line is not a known command; the response is ``UNKNOWN``."""
+    """The command is unknown; the response is ``UNKNOWN`` and the error message."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Command:
 def parse_line(line: bytes) -> Command | None:
     """Parses a line; returns its command, or None if the line is empty.
 
-    All characters except printable ASCII count as spaces, such as the CR before LF.
+    All characters except printable ASCII count as spaces, including the CR of CRLF.
     """
     name, _, text = _visible(line.decode(errors="replace")).partition(" ")
     return Command(name.upper(), text.strip()) if name else None
@@ -112,13 +113,15 @@ class Stones:
         return Stones(left)
 
     def moves(self, game: Game, to_move: Owner = OWN) -> list[int]:
-        """Returns moves that lead to this position, with ``to_move`` to move next.
+        """Returns a legal sequence of moves to this position.
 
-        The moves follow the order of the stones, unless sides would not alternate or a
-        move would end the game.
+        The moves keep the order of the stones, except where the sides would not
+        alternate or a move would end the game early. After the moves it is the turn of
+        ``to_move``.
 
         Raises:
-            GomocupError: ``to_move`` is not to move, or the game has ended.
+            GomocupError: The numbers of stones do not make it the turn of ``to_move``,
+                or the game has ended.
         """
         waits = OTHER if to_move == OWN else OWN
         cells = {
@@ -129,7 +132,7 @@ class Stones:
         if ahead not in (0, 1):
             raise GomocupError(
                 f"stones ({len(cells[OWN])} own, {len(cells[OTHER])} of the other "
-                f"side) must be as many of both, or one more of the other side"
+                "side) must be equal in number, or one more of the other side"
             )
         movers = (to_move, waits) if ahead == 0 else (waits, to_move)
         state, moves = game.new_state(), list[int]()
@@ -148,4 +151,4 @@ def _next(state: State, cells: list[int]) -> tuple[State, int]:
         after.apply(action)
         if not after.is_terminal():
             return after, action
-    raise GomocupError("the game on this board is over; RESTART begins another")
+    raise GomocupError("the game on this board is over; RESTART starts another")

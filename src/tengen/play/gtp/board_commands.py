@@ -62,7 +62,7 @@ def _restart(engine: Engine, *stones: int) -> None:
 
 
 def _boardsize(engine: Engine, command: Command) -> str:
-    """Runs ``boardsize`` with a size, or with width and height, as some clients do."""
+    """Runs ``boardsize``, which some clients send with width and height."""
     words = words_of(command, 1)
     _set_size(engine, read_whole(words[0]), read_whole(words[min(len(words), 2) - 1]))
     return ""
@@ -158,7 +158,7 @@ def _fixed_handicap(engine: Engine, command: Command) -> str:
 
 
 def _place_free_handicap(engine: Engine, command: Command) -> str:
-    """Places the requested number of handicap stones, or the next lower fixed one."""
+    """Places the requested number of stones on handicap points, or fewer if needed."""
     _check_empty(engine)
     count = read_whole(words_of(command, 1)[0])
     for number in range(min(count, 9), 1, -1):
@@ -189,7 +189,7 @@ def _loadsgf(engine: Engine, command: Command) -> str:
     try:
         path, num_moves = _file_and_moves(command)
         with path.open("rb") as file:
-            text = file.read(_MAX_FILE_BYTES + 1)  # read_sgf rejects the extra byte.
+            text = file.read(_MAX_FILE_BYTES + 1)  # read_sgf rejects a file this long.
         record = read_sgf(text, main_line=True, num_moves=num_moves)
     except (OSError, ValueError, TengenError) as error:
         raise GtpError(f"cannot load file: {error}") from None
@@ -204,8 +204,8 @@ def _loadsgf(engine: Engine, command: Command) -> str:
 def _file_and_moves(command: Command) -> tuple[Path, int | None]:
     """Returns the path of an SGF file, and how many moves to play (None for all).
 
-    A number N after the path selects the position before move N, unless a file whose
-    name includes the number exists.
+    A number N after the path selects the position before move N. If a file exists whose
+    name ends with the number, the number belongs to the path.
     """
     whole = Path(command.text)
     *name, last = command.text.rsplit(maxsplit=1)
@@ -263,7 +263,7 @@ def _set_rules(engine: Engine, command: Command) -> str:
     try:
         engine.position = engine.placed(start, engine.position.moves)
     except (UsageError, _core.CoreError):
-        raise GtpError("a move of this game is illegal by these rules") from None
+        raise GtpError("a move of this game is illegal under these rules") from None
     return ""
 
 
@@ -290,7 +290,7 @@ BOARD_COMMANDS: dict[str, Handler] = {
 
 # The maximum time of a clock, in seconds; longer times are clipped to it.
 _MAX_TIME_S = 1e7
-# Number of arguments by time system. KataGo adds time systems to those of KGS.
+# Number of arguments of each time system. KataGo has those of KGS and two more.
 _KGS_KINDS = {"none": 0, "absolute": 1, "byoyomi": 3, "canadian": 3}
 _KATA_KINDS = {**_KGS_KINDS, "fischer": 2, "fischer-capped": 4}
 
@@ -306,7 +306,7 @@ def _limit(word: str) -> float:
 
 def _canadian(main_s: float, period_s: float, count: int) -> TimeSettings:
     if period_s > 0 and count == 0:
-        return TimeSettings()  # In the protocol, this means no time limit.
+        return TimeSettings()  # GTP defines 0 stones in a period > 0 as no time limit.
     if period_s > 0:
         return TimeSettings("canadian", main_s, period_s, count)
     return TimeSettings("absolute", main_s)

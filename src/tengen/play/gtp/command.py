@@ -1,6 +1,6 @@
 """``tengen gtp``: runs a Go model as a GTP engine.
 
-This module defines the commands that search, score, or manage the session.
+This module has the handlers of the commands that search, score, or manage the session.
 
 Source: Farneback 2002, "Specification of the Go Text Protocol, version 2", 6.3; the
 documentation of Leela Zero and KataGo for analysis commands, and of GoGui.
@@ -36,21 +36,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--name",
         default="tengen",
         metavar="TEXT",
-        help="the program's name for the controller; Lizzie shows owners and scores "
-        "only if it begins with KataGo (tengen)",
+        help="the program's name for the controller; Lizzie shows ownership and scores "
+        "only if the name starts with KataGo (tengen)",
     )
     parser.add_argument(
         "--resign-below",
         type=float,
         default=None,
         metavar="VALUE",
-        help="resign once the value, in [-1, 1], was below this at three of its own "
-        "moves in a row, for example -0.95 (never)",
+        help="resign after the value, in [-1, 1], was below this at three consecutive "
+        "own moves, for example -0.95 (never)",
     )
 
 
 def gtp(args: argparse.Namespace) -> dict[str, Any]:
-    """Serves a GTP controller on stdin and stdout until it quits; returns ``{}``.
+    """Serves a GTP controller on stdin and stdout until the controller quits.
 
     Raises:
         UsageError: The model cannot be used or does not play Go, or a number or a
@@ -96,7 +96,7 @@ _OWNER_COMMANDS = (
 
 
 def _known_command(engine: Engine, command: Command) -> str:
-    """Runs ``known_command``, which never fails; false without an argument."""
+    """Runs ``known_command``; the response is "false" if there is no argument."""
     name = command.words[0] if command.words else ""
     return "true" if name in COMMANDS else "false"
 
@@ -177,11 +177,11 @@ def _rows(texts: list[str], width: int) -> list[str]:
 
 
 def _ownership(engine: Engine, command: Command) -> str:
-    """Returns the predicted ownership as GoGui's ``dboard``, by rows; 1 is Black."""
+    """Returns predicted ownership as GoGui's ``dboard``, a line per row; 1: Black."""
     position = engine.position.going_on()
     forecast = engine.forecast(position)
     if forecast is None:
-        raise GtpError("the network knows nothing of owners")
+        raise GtpError("the network does not predict ownership")
     owners = forecast.ownership_to_play.ravel()
     texts = [f"{x:.3f}" for x in (-owners if position.state.to_play == 1 else owners)]
     return "\n".join(_rows(texts, engine.board[1]))
@@ -192,7 +192,7 @@ def _gogui_commands(engine: Engine, command: Command) -> str:
     return "\n".join((*_ANALYZE_COMMANDS, *(_OWNER_COMMANDS if has_owners else ())))
 
 
-# Minimum mean ownership of a chain's points by the other side for a dead chain.
+# A chain counts as dead if the opponent's mean ownership of its points exceeds this.
 _DEAD_OWNERSHIP = 0.8
 
 
@@ -204,7 +204,7 @@ def _final_score(engine: Engine, command: Command) -> str:
 def _final_status_list(engine: Engine, command: Command) -> str:
     """Lists territory by the rules, and dead stones by the network's prediction.
 
-    No stones have the status seki, because area scoring has no special case for seki.
+    The status seki has no stones: area scoring has no special case for seki.
     """
     position = engine.position
     board = _core.GoPosition(position.game.name, position.actions)
@@ -234,7 +234,7 @@ def _final_status_list(engine: Engine, command: Command) -> str:
 def _dead_chains(
     engine: Engine, stones: dict[int, int], board: _core.GoPosition
 ) -> list[list[int]]:
-    """Returns the chains that the network predicts to be dead.
+    """Returns the chains that the network predicts to be dead, as sorted points.
 
     Excludes pass-alive chains. Empty if the network does not predict ownership.
     """
@@ -295,10 +295,10 @@ COMMANDS: dict[str, Handler] = {
     "kata-raw-nn": _raw_nn,
     "tengen-ownership": _ownership,
     "gogui-analyze_commands": _gogui_commands,
-    # The presence of this command tells GoGui that INTERRUPT can stop a search.
+    # Does nothing: its name in list_commands lets GoGui send INTERRUPT.
     "gogui-interrupt": lambda engine, command: "",
     "clear_cache": _clear_cache,
-    # The handler of stop does nothing, because the line itself has ended the search.
+    # Does nothing: the arrival of the line "stop" has already ended the search.
     "stop": lambda engine, command: "",
 }
 """Handlers of all GTP commands by name, in the order of ``list_commands``."""

@@ -30,7 +30,7 @@ from tengen.play.session.session import Session
 
 __all__ = ["Engine", "Handler", "Resigning"]
 
-# Consecutive moves with a low value after which a side resigns, as in KataGo.
+# A side resigns after this many consecutive moves with a low value, as in KataGo.
 _NUM_LOST = 3
 
 
@@ -43,7 +43,8 @@ class Resigning:
 
     def __init__(self, below: float | None) -> None:
         self._below = below
-        # For each side, the actions before each of its last consecutive lost moves.
+        # For each side, its most recent consecutive lost moves, each as the list of the
+        # actions before the move.
         self._lost_after: dict[int, list[list[int]]] = {0: [], 1: []}
 
     def resigns(
@@ -53,8 +54,8 @@ class Resigning:
 
         Args:
             player: The side to move in the searched position.
-            actions: The actions before the search. Earlier values are discarded if
-                their actions do not precede these, as after an undo.
+            actions: The actions that led to the searched position. Values recorded on
+                another line of play are discarded, such as those before an undo.
             value_to_play: The search's value for ``player``, in [-1, 1].
         """
         if self._below is None:
@@ -96,7 +97,7 @@ class Engine(Session):
         resigning: Resigning | None = None,
         **settings: Any,
     ) -> None:
-        """Creates the session: measures the search speed, loads weights for forecasts.
+        """Creates the session, measures the search speed and loads auxiliary heads.
 
         Raises:
             UsageError: The game is not Go, or the search cannot grow.
@@ -127,7 +128,7 @@ class Engine(Session):
 
     @property
     def board(self) -> tuple[int, int]:
-        """Height and width of the current board."""
+        """The current board's size as (height, width)."""
         rules = self.rules
         return rules.height, rules.width
 
@@ -145,7 +146,7 @@ class Engine(Session):
         return rules
 
     def knows(self, ko: str, may_suicide: bool) -> bool:
-        """Returns whether the network was trained for these rules or for several."""
+        """Returns whether the network was trained for these rules or various rules."""
         rules = _core.parse_go_name(self._trained.game.name)
         is_trained = (ko, may_suicide) == (rules.ko, rules.may_suicide)
         return is_trained or self._trained.mixed_sizes
@@ -156,7 +157,7 @@ class Engine(Session):
         return f"{__version__} {self._trained.name}"
 
     def placed(self, start: Start, moves: Iterable[tuple[int, int]] = ()) -> Position:
-        """Returns the position after ``moves``; prepares the player for the game.
+        """Returns the position after ``moves``, and switches the player to its game.
 
         Raises:
             UsageError: The initial stones or the komi are not valid.
@@ -171,7 +172,7 @@ class Engine(Session):
         return position
 
     def forecast(self, position: Position) -> Forecast | None:
-        """Returns the predicted final position; None without auxiliary heads."""
+        """Returns the predicted final position; None if the net cannot predict it."""
         return self._player.forecast(position.actions)
 
     def choose(
@@ -179,7 +180,7 @@ class Engine(Session):
         player: int,
         report: tuple[AnalysisRequest, bool] | None = None,
     ) -> tuple[int, float]:
-        """Searches for a move of ``player`` within its clock's limits. Blocks.
+        """Searches for a move of ``player`` within the limits of its clock. Blocks.
 
         Args:
             player: The side to move.
@@ -187,7 +188,7 @@ class Engine(Session):
                 in KataGo's dialect; None to write no analyses.
 
         Returns:
-            The action, and the position's value for the side to move, in [-1, 1].
+            The action, and the position's value for ``player``, in [-1, 1].
         """
         begun_s = time.monotonic()
         position = self.position.turn_of(player)
@@ -213,7 +214,7 @@ class Engine(Session):
         player: int,
         report: tuple[AnalysisRequest, bool] | None = None,
     ) -> str:
-        """Plays the move that ``choose`` returns; returns its vertex, or ``resign``."""
+        """Chooses and plays a move; returns its vertex, or ``resign``. Blocks."""
         action, value_to_play = self.choose(player, report)
         actions = self.position.turn_of(player).actions
         if self._resigning.resigns(player, actions, value_to_play):
@@ -242,7 +243,7 @@ class Engine(Session):
         self._write("\n")
 
     def choose_aloud(self, command: Command, player: int, *, kata: bool) -> None:
-        """Plays a move for ``player``; writes analyses during the search. Blocks."""
+        """Chooses and plays a move; writes analyses during the search. Blocks."""
         request = parse_analysis(command.words, self.board)
         _check_left(self.position.turn_of(player), request)
         self._write(first_line(command, ok=True) + "\n")
@@ -271,7 +272,8 @@ class Engine(Session):
     def is_stopped(self) -> bool:
         """Returns whether the next line is ``stop``, or GoGui's ``# interrupt``.
 
-        Other lines do not stop a search, because scripts send all commands in advance.
+        Other waiting lines do not stop a search, because a script may send its commands
+        without waiting for responses.
         """
         line, _ = self.lines.peek()
         if line is None:
@@ -281,7 +283,7 @@ class Engine(Session):
         return is_stop or line.strip() == INTERRUPT
 
     def moves_to_ponder(self) -> Sequence[int] | None:
-        """Returns the moves of the position to ponder, if the engine moved last."""
+        """Returns the moves so far if the engine has just moved, otherwise None."""
         position = self.position
         is_own = position is self._moved_to and not position.state.is_terminal()
         return position.actions if is_own else None
@@ -340,4 +342,5 @@ def _check_left(position: Position, request: AnalysisRequest) -> None:
 
 
 Handler: TypeAlias = Callable[[Engine, Command], str | None]
-"""A handler of a GTP command: returns the response; None if it has written it."""
+"""A handler of a GTP command. It returns the response, or None if it has already
+written the response itself."""

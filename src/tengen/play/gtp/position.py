@@ -1,7 +1,8 @@
 """The position of a GTP session, in which either side may move at any time.
 
 Controllers may place stones, play two moves of one side in a row, and continue after
-two passes. In the core's games sides alternate, so ``GoTurns`` adds passes.
+two passes. In the core's games sides alternate, so ``GoTurns`` inserts a pass for each
+skipped turn.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from tengen.games.sgf import GoRecord, is_fixed_handicap, setup_moves
 __all__ = ["MAX_PLIES", "Position", "Start"]
 
 MAX_PLIES = 4 * 19 * 19
-"""Ply limit of GTP games. It exceeds the limit for self-play, because setup stones and
-the passes of skipped sides also count as plies."""
+"""Ply limit of GTP games. It exceeds the limit of self-play, because setup stones and
+inserted passes also count as plies."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Start:
     def record(self) -> GoRecord:
         """Returns the setup as a game record without moves.
 
-        The game's name in the record includes handicap stones at the standard points.
+        Handicap stones on the standard points become part of the record's game name.
         """
         rules = _core.parse_go_name(self.game)
         rules.komi, rules.handicap = self.komi, 0
@@ -102,7 +103,7 @@ class Position:
 
     @property
     def closing_pass(self) -> list[tuple[int, int, int]]:
-        """Excluded actions: a pass that would end the game after an inserted pass."""
+        """Actions to exclude (see ``Player.begin``): a pass after an inserted pass."""
         return [(self.state.to_play, self._pass, 1)] if self.is_passed_to else []
 
     def after(self, player: int, action: int) -> Position:
@@ -114,15 +115,15 @@ class Position:
         return Position(self.start, self.game, (*self.moves, (player, action)))
 
     def turn_of(self, player: int) -> Position:
-        """Returns the position with ``player`` to move; adds a pass if needed."""
+        """Returns the position with ``player`` to move; inserts a pass if needed."""
         if self.state.to_play == player or self.state.is_terminal():
             return self
         return self._on(self._turns.turned(player))
 
     def going_on(self) -> Position:
-        """Returns the position without the two passes that ended the game.
+        """Returns the position before the two passes that ended the game.
 
-        Returns this position if the game has not ended with two passes.
+        If the game has not ended with two passes, returns this position.
         """
         return self if self._turns.num_passes < 2 else self._on(self._turns.going_on())
 
@@ -143,7 +144,7 @@ class Position:
 
     @property
     def score(self) -> float:
-        """Black's area minus White's area and komi, on the current board."""
+        """Black's area minus White's area minus komi, on the current board."""
         return _core.GoPosition(self.game.name, self.actions).score()
 
     @property
@@ -158,6 +159,6 @@ class Position:
         return position
 
     def _add(self, player: int, action: int) -> None:
-        # Ignore a pass beyond the ply limit, at which the game has ended.
+        # Ignore a pass after the ply limit: the game has already ended.
         if action != self._pass or len(self.actions) < self.game.max_plies:
             self._turns.add(player, action)

@@ -32,10 +32,11 @@ __all__ = [
 ]
 
 INTERRUPT = b"# interrupt"
-"""The comment line with which GoGui stops a search, if gogui-interrupt is supported."""
+"""The comment line that GoGui sends to stop a search, if the engine supports
+``gogui-interrupt``."""
 
 PLAYERS = {"b": 0, "black": 0, "w": 1, "white": 1}
-"""Players by their lower-case names in GTP: 0 is Black, 1 is White."""
+"""The player of each lower-case GTP colour: 0 is Black, 1 is White."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
@@ -84,7 +85,7 @@ def answer_text(command: Command, text: str, *, ok: bool = True) -> str:
 
     Args:
         command: The command.
-        text: The response. Its empty lines, which would end it, are removed.
+        text: The response. Empty lines, which would end it, are removed.
         ok: Whether the command succeeded.
     """
     lines = [_CONTROL.sub("", line) for line in text.splitlines() if line.strip()]
@@ -149,7 +150,7 @@ def words_of(command: Command, count: int) -> tuple[str, ...]:
 
 _DEFAULT_INTERVAL_CS = 100
 _MAX_INTERVAL_CS = 10_000_000
-# KataGo's analysis options that only add output, and are therefore ignored.
+# KataGo's analysis options that only add output. They are accepted and ignored.
 _PASSED_OVER = (
     "movesownership",
     "movesownershipstdev",
@@ -167,7 +168,7 @@ class AnalysisRequest:
     """The parsed arguments of an analysis command."""
 
     player: int | None
-    """The side to move in the analysis: 0 Black, 1 White; None for the current side."""
+    """The side to move in the analysis: 0 Black, 1 White, None the current side."""
     interval_s: float
     """Interval between two output lines, in seconds."""
     min_moves: int = 0
@@ -179,7 +180,8 @@ class AnalysisRequest:
     with_ownership: bool = False
     """Whether to show predicted ownership, if the network predicts ownership."""
     left_out: tuple[tuple[int, int, int], ...] = ()
-    """Excluded actions, as (player, action, depth); excluded for ``depth`` plies."""
+    """Excluded actions as (player, action, depth): ``player`` does not consider
+    ``action`` within ``depth`` plies."""
 
 
 def parse_analysis(words: tuple[str, ...], board: tuple[int, int]) -> AnalysisRequest:
@@ -286,7 +288,7 @@ def _info(
 ) -> str:
     vertices = [write_vertex(move, *board) for move in row.variation or (row.action,)]
     chance = _chance(row.value_to_play)
-    # The LCB is the lowest possible winning chance if the move has no visits.
+    # The LCB of a move without visits is 0, the lowest possible winning chance.
     lowest = row.value_to_play - _LCB_STDEVS * row.standard_error
     bound = _chance(lowest) if row.visits > 0 else 0.0
     if kata:

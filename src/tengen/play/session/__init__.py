@@ -1,1 +1,1 @@
-"""Components of sessions with other programs: line input, clocks, search limits."""
+"""Sessions with other programs: line input, clocks and search limits."""

@@ -1,4 +1,4 @@
-"""Command-line arguments of playing commands, and a session's input and output."""
+"""Command-line arguments of commands that play, and a session's input and output."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def add_session_arguments(parser: argparse.ArgumentParser, models: str) -> None:
         type=int,
         default=None,
         metavar="N",
-        help="most simulations a move (400; with a clock as many as time allows)",
+        help="maximum simulations per move (400; with a clock, as many as time allows)",
     )
     add_level_argument(parser)
     add_search_arguments(parser)
@@ -59,13 +59,13 @@ def add_level_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level",
         metavar="L",
-        help="how strong a bundled player is: a number from 1, the weakest, a name "
-        "such as beginner, or rating:1200; tengen players NAME lists the levels",
+        help="level of a bundled player: a number from 1 (weakest), a name such as "
+        "beginner, or rating:1200; tengen players NAME lists the levels",
     )
 
 
 def checked_simulations(args: argparse.Namespace) -> int | None:
-    """Returns the number of simulations of ``--simulations``; None if not given.
+    """Returns the value of ``--simulations``; None if it was not given.
 
     Args:
         args: The parsed arguments, with ``simulations`` and ``level``.
@@ -76,13 +76,13 @@ def checked_simulations(args: argparse.Namespace) -> int | None:
     simulations: int | None = args.simulations
     if simulations is not None:
         check_range("simulations", simulations, 1, MAX_SIMULATIONS)
-        rule = "has simulations of its own; leave --simulations out"
+        rule = "sets the simulations itself; leave --simulations out"
         check(args.level is None, "level", args.level, rule)
     return simulations
 
 
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments for searches that all playing commands share."""
+    """Adds the search options that all commands that play share."""
     parser.add_argument(
         "--threads",
         type=int,
@@ -94,7 +94,7 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--devices",
         metavar="D",
-        help="device that the model computes on: cpu or cuda:0 (cpu)",
+        help="device of the model: cpu or cuda:0 (cpu)",
     )
     parser.add_argument(
         "--set",
@@ -108,15 +108,16 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fresh",
         action="store_true",
-        help="begin each search with an empty tree, so that a position gets the same "
-        "answer each time; else the tree is kept between moves",
+        help="start each search with an empty tree, which makes answers repeatable; "
+        "otherwise the tree is reused between moves",
     )
 
 
 def load_for_session(args: argparse.Namespace) -> tuple[Player, int | None, int]:
     """Returns the player, the maximum simulations per move, and the threads per tree.
 
-    Blocks. The simulations are None if neither an option nor the level sets them.
+    The maximum is None if neither ``--simulations`` nor ``--level`` sets it. Blocks
+    while the model is compiled.
 
     Args:
         args: The parsed arguments that ``add_session_arguments`` defines.
@@ -126,7 +127,7 @@ def load_for_session(args: argparse.Namespace) -> tuple[Player, int | None, int]
         RunError: The backend rejects the model.
     """
     simulations = checked_simulations(args)
-    rule = "keeps its tree, which --fresh forbids; leave one of them out"
+    rule = "needs tree reuse, which --fresh disables; leave one of them out"
     check(not (args.ponder and args.fresh), "ponder", args.ponder, rule)
     player = load_player(
         args.model,
@@ -139,7 +140,7 @@ def load_for_session(args: argparse.Namespace) -> tuple[Player, int | None, int]
     if player.level is not None:
         simulations = player.level.simulations
         # Reject --ponder, because it would make the player stronger than its level.
-        check(not args.ponder, "ponder", args.ponder, "needs no level; leave one out")
+        check(not args.ponder, "ponder", args.ponder, "excludes --level; leave one out")
     threads = player.usual_threads(args.threads, is_repeatable=args.fresh)
     return player, simulations, threads
 
@@ -147,8 +148,8 @@ def load_for_session(args: argparse.Namespace) -> tuple[Player, int | None, int]
 def read_input() -> bytes:
     """Returns the next bytes from stdin; empty at the end of input. Blocks.
 
-    Does not use ``sys.stdin``, because a blocked thread would hold its lock during
-    interpreter shutdown.
+    Reads the file descriptor: a thread blocked in ``sys.stdin`` would hold the stream's
+    lock, and the interpreter's shutdown would abort.
     """
     return os.read(sys.stdin.fileno(), _CHUNK_BYTES)
 

@@ -1,7 +1,7 @@
 """Time control: a game's time settings, the clocks, and the time budget of a move.
 
-Times are in seconds. Budgets leave a reserve, because a search ends slightly late and
-the controller's clock runs until the response arrives.
+Times are in seconds. Budgets leave a reserve, because a search ends slightly after its
+limit and the controller's clock runs until the response arrives.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ __all__ = ["Clock", "TimeSettings"]
 
 _RESERVE_S = 0.15
 _RESERVE_PART = 0.1
-# Overhead per move besides the search, assumed if no controller reports the time.
+# Assumed overhead per move outside the search, until the controller reports the time.
 _LAG_S = 0.02
-# Expected number of plies of a game, and the minimum of the expected number of
-# remaining plies, both as shares of the board's points.
+# Expected plies of a game, and the least expected number of remaining plies, both as
+# shares of the number of points on the board.
 _PLAYED_PART = 0.8
 _LEFT_PART = 0.3
 _MIN_MOVES_LEFT = 20.0
-# Factor on the time budget of a move if no move is clearly best. Not applied if the
-# main time is below _SHORT_S.
+# If no move is clearly best, a move's time budget is multiplied by _HARD, unless the
+# remaining main time is below _SHORT_S.
 _HARD = 2.5
 _SHORT_S = 10.0
 
@@ -33,8 +33,8 @@ class TimeSettings:
     """The time settings of a game, which are the same for both sides."""
 
     kind: Literal["none", "absolute", "byoyomi", "canadian", "fischer"] = "none"
-    """The time system. A period is for one move with ``byoyomi``, for several moves
-    with ``canadian``. With ``fischer``, each move adds to the main time."""
+    """The time system. A period of overtime is for one move in ``byoyomi``, for several
+    in ``canadian``. In ``fischer``, each move adds time to the main time."""
     main_s: float = 0.0
     """Main time, before the overtime begins."""
     period_s: float = 0.0
@@ -42,7 +42,7 @@ class TimeSettings:
     count: int = 0
     """Number of overtime periods for ``byoyomi``; moves per period for ``canadian``."""
     main_limit_s: float = math.inf
-    """Maximum main time that increments can reach, for ``fischer``."""
+    """Maximum main time after an increment, for ``fischer``."""
     move_limit_s: float = math.inf
     """Maximum time per move, for ``fischer``."""
 
@@ -80,11 +80,11 @@ class Clock:
 
         Args:
             player: The side, 0 for Black or 1 for White.
-            seconds: Remaining main time if ``count`` is 0, otherwise of the period.
+            seconds: Remaining main time if ``count`` is 0, otherwise the period's.
             count: Remaining moves in the period, or remaining periods.
         """
         if not (self._is_said or self.is_running) and seconds > 0:
-            # The overtime is unknown, so assume that there is none after this time.
+            # No time settings were sent. Assume that there is no further overtime.
             self._settings = TimeSettings("canadian")
             self.set_left(1 - player, seconds, count)
         left = self._left[player]
@@ -99,7 +99,7 @@ class Clock:
             self._left[player] = _Left(0.0, seconds, count)
 
     def budget_s(self, player: int, ply: int, num_points: int) -> float | None:
-        """Returns the normal time budget of a move; None without a time limit.
+        """Returns the normal time budget of a move; None if time is unlimited.
 
         Args:
             player: The side, 0 for Black or 1 for White.
@@ -109,7 +109,7 @@ class Clock:
         return self._share_s(player, ply, num_points, 1.0)
 
     def most_s(self, player: int, ply: int, num_points: int) -> float | None:
-        """Returns the time budget if no move is clearly best; None without a limit.
+        """Returns a move's time budget if no move is clearly best; None if unlimited.
 
         Args:
             player: The side, 0 for Black or 1 for White.
@@ -122,7 +122,7 @@ class Clock:
     def _share_s(
         self, player: int, ply: int, num_points: int, factor: float
     ) -> float | None:
-        """Returns a move's time budget, with ``factor`` shares of the main time."""
+        """Returns a move's time budget; ``factor`` scales the main time's share."""
         if not self.is_running:
             return None
         left = self._left[player]
@@ -132,7 +132,7 @@ class Clock:
         if self._settings.kind == "absolute":
             return share_s
         if self._settings.kind == "fischer":
-            # Limit to the main time: the increment is added only after the move.
+            # At most the main time, because the increment is added only after the move.
             added_s = (1 - _RESERVE_PART) * left.period_s
             limit_s = _usable(self._settings.move_limit_s)
             return min(share_s + added_s, _usable(left.main_s), limit_s)
@@ -140,7 +140,7 @@ class Clock:
         return max(share_s, _usable(left.period_s) / max(moves, 1))
 
     def spend(self, player: int, seconds: float) -> None:
-        """Subtracts a move's time, and an overhead, from a side's clock."""
+        """Subtracts a move's time plus a fixed overhead from a side's clock."""
         seconds += _LAG_S
         left = self._left[player]
         over_s = max(seconds - left.main_s, 0.0)
@@ -150,7 +150,7 @@ class Clock:
         if self._settings.kind == "fischer":
             main_s = min(main_s + whole_s, self._settings.main_limit_s)
         elif self._settings.kind == "byoyomi":
-            # A period that is not used up starts again with the next move.
+            # In byoyomi, an unfinished period is reset for the next move.
             while over_s >= period_s and count > 1:
                 over_s -= period_s
                 period_s, count = whole_s, count - 1

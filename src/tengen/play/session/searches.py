@@ -15,13 +15,13 @@ USUAL_SIMULATIONS = 400
 """Default number of simulations per move in a session."""
 
 _MAX_TREE_BYTES = 1 << 30
-# Approximate bytes that a simulation adds to a tree: per node, and per legal action.
+# A simulation adds one node: about _NODE_BYTES plus _LEGAL_BYTES per legal action.
 _NODE_BYTES = 200
 _LEGAL_BYTES = 6
 
 
 def most_simulations(game: Game, tree_bytes: int | None = None) -> int:
-    """Returns the maximum number of simulations whose tree fits into its memory.
+    """Returns the number of simulations whose search tree fits into the given memory.
 
     Args:
         game: The game to search.
@@ -36,8 +36,8 @@ _SLICE_S = 0.05
 _SLICE_PART = 0.25
 _MAX_SLICE = 1 << 16
 _MAX_SPEED_UP = 2.0
-# A move is clearly best if the second move has at most this share of its visits, and
-# does not have a higher value.
+# The most visited move is clearly best if the second move has at most this share of its
+# visits and no higher value.
 _CLEAR_PART = 0.75
 
 
@@ -53,8 +53,9 @@ class Limits:
     """Time limit in seconds if no move is clearly best, at least ``seconds``; None for
     ``seconds``."""
     may_end_early: bool = False
-    """Whether the search ends early if the remaining simulations cannot change the most
-    visited move. If this move is clearly best, the time limit is ``seconds``."""
+    """Whether the search stops once the remaining simulations cannot change which move
+    is most visited. If that move is clearly best, only simulations within ``seconds``
+    count."""
 
     @property
     def last_s(self) -> float | None:
@@ -82,7 +83,8 @@ class Thinker:
     ) -> None:
         """Extends a search until it reaches a limit or its result is proven. Blocks.
 
-        If there is no time for a simulation, the network's policy determines the move.
+        If there is no time for a single simulation, the search keeps the network's
+        policy, which then determines the move.
 
         Args:
             search: The search to extend.
@@ -106,7 +108,7 @@ class Thinker:
     def _is_decided(
         self, search: GrowingSearch, limits: Limits, left_s: float | None
     ) -> bool:
-        """Returns whether the remaining simulations cannot change the chosen move."""
+        """Returns whether no remaining simulations can change the chosen move."""
         if not limits.may_end_early or search.num_simulations == 0:
             return False
         contest = search.contest()
@@ -139,6 +141,6 @@ class Thinker:
         if simulations == 0:
             return
         rate = simulations / max(seconds, 1e-6)
-        # Limit the increase of the rate, because cache hits can make a slice fast.
+        # Limit the increase of the rate: cache hits can make one slice unusually fast.
         most = rate if self._rate is None else _MAX_SPEED_UP * self._rate
         self._rate = min(rate, most)

@@ -1,4 +1,4 @@
-"""A session with another program, which sends commands and gets responses as lines."""
+"""A session with another program, which sends commands and receives responses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MAX_LINES = 1000
 
 
 class LineReader:
-    """Reads lines in a background thread. Its methods are called by one other thread.
+    """Reads lines in a background thread. Only one thread may call its methods.
 
     Args:
         read: A blocking function that returns the next bytes; empty at the end of
@@ -37,7 +37,7 @@ class LineReader:
 
     def __init__(self, read: Callable[[], bytes]) -> None:
         self._read = read
-        # The queue is bounded, so that a program that sends too fast has to wait.
+        # The queue is bounded, for backpressure on a program that sends too fast.
         self._lines: queue.Queue[bytes | None] = queue.Queue(_MAX_LINES)
         self._peeked: deque[bytes | None] = deque()
 
@@ -50,7 +50,7 @@ class LineReader:
         return self._peeked.popleft() if self._peeked else self._lines.get()
 
     def peek(self, *, wait: bool = False) -> tuple[bytes | None, bool]:
-        """Returns the next line without consuming it, and whether it has arrived.
+        """Returns (next line or None, whether it has arrived) without consuming it.
 
         Args:
             wait: Whether to block until a line or the end of input arrives.
@@ -63,7 +63,7 @@ class LineReader:
         return self._peeked[0], True
 
     def waiting(self) -> Sequence[bytes | None]:
-        """Returns the unread lines that have arrived, in order, at most 1000.
+        """Returns the lines that have arrived and are not consumed, at most 1000.
 
         None marks the end of input.
         """
@@ -94,17 +94,17 @@ _MAX_VARIATION = 15
 
 
 class Session(ABC):
-    """Base class of sessions, with one subclass per protocol. Used by one thread.
+    """Base class of sessions; each protocol has a subclass. Not thread-safe.
 
     Args:
         player: The player that searches positions.
-        simulations: Simulations per move. None for 400 without a time limit, otherwise
-            for as many as the time allows.
+        simulations: Simulations per move. None for as many as the time limit allows, or
+            for 400 without a time limit.
         threads: Number of threads that search one tree.
-        write: Called to send text immediately to the other program.
-        lines: Reader of the other program's lines; not started yet.
-        ponders: Whether to search after the session's own move until the next line
-            arrives. Requires a player that reuses its tree.
+        write: Sends text to the other program; must not buffer it.
+        lines: Reads the other program's lines. ``run`` starts it.
+        ponders: Whether to ponder: to search while the other program waits to send its
+            next line. Requires a player with tree reuse.
 
     Attributes:
         lines: Reader of the other program's lines.
@@ -125,7 +125,7 @@ class Session(ABC):
         self.is_over = False
         self._player = player
         self._simulations = simulations
-        # Expected number of simulations, which determines the batch size of searches.
+        # The number of simulations for which the searches' batch size is chosen.
         self._usual = min(simulations or USUAL_SIMULATIONS, USUAL_SIMULATIONS)
         self._threads = threads
         self._write = write
@@ -159,11 +159,11 @@ class Session(ABC):
 
     @abstractmethod
     def is_stopped(self) -> bool:
-        """Returns whether a line has arrived that ends the current search."""
+        """Returns whether a waiting line ends the current search."""
 
     @abstractmethod
     def moves_to_ponder(self) -> Sequence[int] | None:
-        """Returns the moves of the position to search while pondering, or None."""
+        """Returns the moves to the position to ponder; None to not ponder."""
 
     def move_limits(self, seconds: float | None, most_s: float | None) -> Limits:
         """Returns the search limits for a move.
@@ -220,11 +220,11 @@ class Session(ABC):
         self._player = self._player.playing(self._player.game.name)
 
     def _ponder(self) -> None:
-        """Ponders until the next line arrives or the tree is full. Blocks.
+        """Searches until the next line arrives or the tree is full. Blocks.
 
-        The next search reuses the tree if the tree contains the opponent's move. If
-        the search fails, the error is printed to stderr and pondering is disabled. The
-        next requested search reports the error to the other program.
+        If the tree contains the opponent's move, the next search reuses the subtree. If
+        the search fails, prints the error to stderr and stops pondering for good; the
+        other program receives the error when it next requests a search.
         """
         moves = self.moves_to_ponder()
         if moves is None:
@@ -233,5 +233,5 @@ class Session(ABC):
         try:
             self.search(moves, limits, begun_s, lambda _: bool(self.lines.waiting()))
         except (TengenError, _core.CoreError) as error:
-            print(f"tengen: pondering ends: {error}", file=sys.stderr)
+            print(f"tengen: pondering stopped: {error}", file=sys.stderr)
             self._ponders = False

@@ -53,8 +53,8 @@ class ActorLink(Protocol):
     layout: ItemLayout
     groups: Sequence[Group]
 
-    def drive(self, ports: Sequence[EnvironmentPort]) -> Driven | None:
-        """Steps the environments of all ports for one turn; None if there is no model.
+    def drive(self, ports: Sequence[EnvironmentPort]) -> Driven:
+        """Steps the environments of all ports for one turn. The run must have a model.
 
         Args:
             ports: One port per group, in order.

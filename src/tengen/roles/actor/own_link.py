@@ -8,9 +8,7 @@ from pathlib import Path
 from tengen.actors import EnvironmentPort
 from tengen.agents import EnvironmentAgent
 from tengen.envs import env_spec
-from tengen.errors import RunError
 from tengen.inference import bind_port, drive, open_backend
-from tengen.models import load_model
 from tengen.nets.modules.net import Net
 from tengen.roles.actor.links import Driven, Group
 from tengen.roles.config import RunConfig
@@ -40,7 +38,6 @@ class OwnLink:
         self._config = config
         self._run = run
         self._context = context
-        self._asked = agent.signature(config.task)
         self._steps = steps_of(open_experience(config, run, context))
         self.layout = self._steps.layout
         num_envs = agent.actor.num_envs
@@ -50,12 +47,11 @@ class OwnLink:
         # would only wait for each other.
         self.groups: Sequence[Group] = [Group(num_envs, writer.append)]
 
-    def drive(self, ports: Sequence[EnvironmentPort]) -> Driven | None:
+    def drive(self, ports: Sequence[EnvironmentPort]) -> Driven:
         """See ``ActorLink.drive``."""
         (port,) = ports
         model = self._run.models.latest()
-        if model is None:
-            return None
+        assert model is not None  # the role checks this first
         source, num_steps = self._newest(model)
         backend = open_backend(source, self._config.inference, 1)
         port.begin(num_steps, self._context.stop)
@@ -66,12 +62,7 @@ class OwnLink:
         learned = self._context.shared.learned
         if learned is not None:
             return learned
-        directory = load_model(
-            self._run.models.entry(model),
-            self._config.task,
-            self._asked,
-            error=RunError,
-        )
+        directory = self._config.load_model(self._run.models.entry(model))
         return directory.path, directory.meta.num_steps
 
     def close(self) -> None:

@@ -78,6 +78,7 @@ class RemoteLink:
         else:
             self._lock = run.lock(name)
         self._is_closed = threading.Event()
+        self._awaited: set[str] = set()
         self._is_far = False
         sizes = agent.actor.group_sizes()
         signature = config.signature
@@ -86,12 +87,7 @@ class RemoteLink:
         def client_of(server: int) -> Client:
             # Look up the address, because the server may be restarted on another host.
             way = way_to(run, server_name(server), context.connect)
-            return Client(
-                central.INFERENCE,
-                way.address,
-                token=way.token,
-                fingerprint=way.fingerprint,
-            )
+            return Client(central.INFERENCE, way.address, **way.credentials)
 
         def open_rows(server: int, num_envs: int) -> central.Stream:
             return central.connect_rows(client_of(server), signature, num_envs)()
@@ -110,12 +106,11 @@ class RemoteLink:
                 self.layout,
                 agent.table_config(config.store, config.learner, self._num_actors),
                 self.patience_s,
-                token=way.token,
-                fingerprint=way.fingerprint,
+                **way.credentials,
             )
 
         where = context.connect.address if context.connect else run.path
-        steps = self._telling(open_steps, f"waits for the learner of {where}")
+        learner, inference = f"the learner of {where}", f"inference of {where}"
         # Each group has its own session, so that one group can step its environments
         # while another group waits for inference.
         self._inference: list[central.InferenceClient] = []
@@ -133,17 +128,17 @@ class RemoteLink:
                 functools.partial(
                     central.InferenceClient,
                     central.Places(
-                        places, self._saying(f"waits for inference of {where}")
+                        places, functools.partial(self._say_once, inference)
                     ),
                     signature,
                     num_envs,
                     self._stop,
                     self.patience_s,
                 ),
-                f"inference of {where}",
+                inference,
             )
             self._inference.append(client)
-        self._steps = self._reach(steps, f"the learner of {where}")
+        self._steps = self._reach(open_steps, learner)
         self._counts = ActorCounts(run, context.index)
         self._first = agent.first_priorities(env_spec(config.task).actions)
         self.groups: Sequence[Group] = [
@@ -176,7 +171,7 @@ class RemoteLink:
                 raise LinkLost from error
             raise
 
-    def drive(self, ports: Sequence[EnvironmentPort]) -> Driven | None:
+    def drive(self, ports: Sequence[EnvironmentPort]) -> Driven:
         """See ``ActorLink.drive``."""
         stats = DriveStats()
         turn_s = max(_TURN_S, self._num_actors / _REPORTS_PER_S)
@@ -211,37 +206,18 @@ class RemoteLink:
         self._counts.close()
         self._lock.release()
 
-    def _telling(
-        self, connect: Callable[[], Connected], line: str
-    ) -> Callable[[], Connected]:
-        """Returns a wrapper of ``connect`` that reports ``line`` at the first error."""
-        say = self._saying(line)
-
-        def told() -> Connected:
-            try:
-                return connect()
-            except RunError:
-                say()
-                raise
-
-        return told
-
-    def _saying(self, line: str) -> Callable[[], None]:
-        """Returns a function that reports ``line`` on its first call only."""
-        lines = [line]
-
-        def say() -> None:
-            while lines:
-                self._context.say(lines.pop())
-
-        return say
+    def _say_once(self, service: str) -> None:
+        """Tells the user once that this actor waits for a service."""
+        if service not in self._awaited:
+            self._awaited.add(service)
+            self._context.say(f"waits for {service}")
 
     def _reach(self, connect: Callable[[], Connected], service: str) -> Connected:
         """Retries ``connect`` until its service has started; returns the connection.
 
         Args:
             connect: Opens the connection.
-            service: Name of the service for error messages.
+            service: Name of the service, for messages.
 
         Raises:
             RunError: The service did not start in time.
@@ -253,10 +229,11 @@ class RemoteLink:
             try:
                 return connect()
             except RunError as error:
+                self._say_once(service)
                 if time.monotonic() >= until:
                     raise RunError(
-                        f"{service} did not let this actor in for "
-                        f"{self.patience_s:g} s: {error}"
+                        f"{service} did not accept this actor for {self.patience_s:g} "
+                        f"s: {error}"
                     ) from error
             if self._stop.wait(_RETRY_S):
                 raise central.Interrupted

@@ -18,7 +18,7 @@ from tengen.errors import EnvError
 from tengen.inference.central import Interrupted
 from tengen.roles.actor.links import ActorLink, LinkLost
 from tengen.roles.config import RunConfig
-from tengen.roles.role import Report, RoleContext
+from tengen.roles.role import Report, Role, RoleContext
 from tengen.run import RunDirectory
 
 __all__ = ["ActorRole"]
@@ -31,17 +31,12 @@ _LOOK_S = 5.0
 _SIGN_S = 2.0
 
 
-class ActorRole:
-    """Steps environments and writes items of experience. Implements ``Role``.
+class ActorRole(Role):
+    """Steps environments and writes items of experience.
 
     If roles take turns, the actor shares the learner's process and experience. If roles
     work concurrently, the actor has neither a network nor experience: it requests
     network outputs from role ``inference`` and writes to the learner's table.
-
-    Args:
-        config: The run's config.
-        run: The run.
-        context: The objects shared by the roles of this process; this actor's index.
 
     Raises:
         UsageError: The run has no environments.
@@ -50,11 +45,8 @@ class ActorRole:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
-        self.waits_for = ""
+        super().__init__(config, run, context)
         self._agent = EnvironmentAgent.of(config.agent, "actor")
-        self._config = config
-        self._run = run
-        self._context = context
         self._link: ActorLink | None = None
         self._envs: Sequence[Env | GroupEnv] = []
         self._ports: list[EnvironmentPort] = []
@@ -171,15 +163,15 @@ class ActorRole:
         if self._context.at_once and self._config.inference.has_auto:
             self.waits_for = "export has not chosen the backend yet"
             return None
+        if not self._context.at_once and self._newest_model() is None:
+            return None
         link = self._link or self._begin()
         stats = self._stats
         before, written_s = self._counts(), stats.write_s
         stepped_s = stats.step_s
         start_s = time.monotonic()
         driven = link.drive(self._ports)
-        self.waits_for = "no model is published yet" if driven is None else ""
-        if driven is None:
-            return None
+        self.waits_for = ""
         seconds = max(1e-9, time.monotonic() - start_s)
         after = self._counts()
         written_s = stats.write_s - written_s
@@ -224,7 +216,7 @@ class ActorRole:
 
     def _tell_alive(self) -> None:
         within_s = self._agent.actor.step_timeout_s + _SIGN_S
-        why = self._hangs(f"without a sign of life for {within_s:.0f} s")
+        why = self._hangs(f"without a heartbeat for {within_s:.0f} s")
         with self._sign_lock:
             if self._is_turning:
                 self._context.alive(within_s, why)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tengen.config import check_range
 from tengen.errors import DiskFullError, RunError
 from tengen.games import add_task_argument, check_typed
-from tengen.remote import Mirror
-from tengen.roles import connecting
 from tengen.roles.alone.role_log import FullDiskPause, RoleLog
 from tengen.roles.config import read_config
-from tengen.roles.doors import Connect
+from tengen.roles.doors import (
+    Connect,
+    add_connect_arguments,
+    connect_of,
+    mirrored,
+)
 from tengen.roles.host import RoleHost
 from tengen.roles.role import Report, RoleContext
 from tengen.roles.stopping import StopListener
@@ -51,7 +54,7 @@ _MAX_GAMES = 1_000_000_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command-line arguments common to all standalone roles."""
     parser.add_argument("run", type=Path, help="a run directory")
-    parser.add_argument("--once", action="store_true", help="make one turn, then end")
+    parser.add_argument("--once", action="store_true", help="do one turn, then end")
     parser.add_argument("--threads", type=int, help="cores to use (all)")
     parser.add_argument(
         "--devices", help="cpu, cuda:0 or cuda:0,cuda:1 (the run's devices)"
@@ -69,7 +72,7 @@ def actor_arguments(parser: argparse.ArgumentParser) -> None:
     _add_index(
         parser, "which of the run's actors this is, from 0; see tengen train --actors"
     )
-    connecting.add_arguments(parser)
+    add_connect_arguments(parser)
 
 
 def actor(args: argparse.Namespace) -> dict[str, Any]:
@@ -80,19 +83,19 @@ def actor(args: argparse.Namespace) -> dict[str, Any]:
             ``--connect`` is not an address.
         RunError: See ``serve``.
     """
-    connect = connecting.connect_of(args)
+    connect = connect_of(args)
     return serve("actor", args, index=args.index, connect=connect)
 
 
 def selfplay_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen selfplay``."""
     add_arguments(parser)
-    connecting.add_arguments(parser)
+    add_connect_arguments(parser)
     parser.add_argument(
         "--games",
         type=int,
-        help="end once this call has played so many games, with the last "
-        "generation complete",
+        help="end when this call has played this many games and completed the last "
+        "generation",
     )
 
 
@@ -105,7 +108,7 @@ def selfplay(args: argparse.Namespace) -> dict[str, Any]:
     """
     if args.games is not None:
         check_range("games", args.games, 1, _MAX_GAMES, "leave it out")
-    return serve("selfplay", args, args.games, connect=connecting.connect_of(args))
+    return serve("selfplay", args, args.games, connect=connect_of(args))
 
 
 def inference_arguments(parser: argparse.ArgumentParser) -> None:
@@ -195,34 +198,29 @@ def serve(
     stop = threading.Event()
     # Standalone self-play may use any free writer.
     place = None if name == "selfplay" else index
-    with connecting.mirrored(
-        args.run, connect, name, place, stop, _print_of(name)
-    ) as mirror:
-        return _serve(name, args, num_threads, num_games, index, connect, mirror, stop)
-
-
-def _serve(
-    name: str,
-    args: argparse.Namespace,
-    num_threads: int,
-    num_games: int | None,
-    index: int,
-    connect: Connect | None,
-    mirror: Mirror | None,
-    stop: threading.Event,
-) -> dict[str, Any]:
-    run = RunDirectory.open(args.run)
-    if run.stop_requested():
-        raise RunError(
-            f"run ({run.path}) was asked to stop; remove {run.path / 'STOP'} first"
-        )
-    check_typed(read_config(run).task, args.task, run.path)
-    number = None if mirror is None else mirror.place.events
-    place = index if name == "actor" else None
-    log = RoleLog(name, run, num_threads, number, place)
     report: dict[str, Any] = {"role": name, "num_turns": 0, "last": {}}
     reason = "failed"
-    with StopListener(run, stop) as listener:
+    with contextlib.ExitStack() as ending:
+        mirror = ending.enter_context(
+            mirrored(
+                args.run,
+                connect,
+                name,
+                place,
+                stop,
+                lambda text: print(f"{name}: {text}", flush=True),
+            )
+        )
+        run = RunDirectory.open(args.run)
+        if run.stop_requested():
+            raise RunError(
+                f"run ({run.path}) has a stop request; remove {run.path / 'STOP'} first"
+            )
+        check_typed(read_config(run).task, args.task, run.path)
+        number = None if mirror is None else mirror.place.events
+        actor_index = index if name == "actor" else None
+        log = RoleLog(name, run, num_threads, number, actor_index)
+        listener = ending.enter_context(StopListener(run, stop))
         pause = FullDiskPause(run.path, listener.event, log.say)
         context = RoleContext(
             num_threads=num_threads,
@@ -271,15 +269,6 @@ def _serve(
     if num_games is not None:
         report["num_games"] = num_played
     return report | {"exit_code": _INTERRUPTED if reason == "interrupted" else 0}
-
-
-def _print_of(name: str) -> Callable[[str], None]:
-    """Returns a function that prints a message after the role's name."""
-
-    def say(text: str) -> None:
-        print(f"{name}: {text}", flush=True)
-
-    return say
 
 
 def _num_played(report: Report) -> int:

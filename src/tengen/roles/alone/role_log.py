@@ -179,7 +179,7 @@ class FullDiskPause:
                 break
         if self._said_s > -math.inf:
             self._said_s = -math.inf
-            self._say("goes on, the disk has room again")
+            self._say("resumes, the disk has space again")
 
     def wait(self, refusal: DiskFullError, num_bytes: int) -> None:
         """Blocks until ``num_bytes`` are free on the run's disk.
@@ -201,7 +201,7 @@ class FullDiskPause:
         free_mb = shutil.disk_usage(self._path).free / 1e6
         self._say(
             f"waits, the disk of {self._path} is full ({free_mb:,.1f} MB free); free "
-            "some space, then the role goes on by itself and nothing durable is lost "
+            "some space, and the role resumes by itself; nothing durable is lost "
             f"({refusal})"
         )
 

@@ -61,7 +61,7 @@ class LaunchConfig:
     grows: bool = False
     """Whether the cluster is autoscaling, that is, adds hosts for waiting processes. If
     so, the run waits for capacity for a role instead of failing immediately."""
-    wait_minutes: float = bounded(10.0, 0, above=True, rule="10 is usual")
+    wait_minutes: float = bounded(10.0, 0, above=True, rule="must be positive; use 10")
     """Minutes, above 0, that a run waits while the cluster has no capacity for a
     required role, at the run's start or after the loss of a host. After that time the
     run ends with exit code 1 and names the role."""
@@ -95,7 +95,7 @@ class LaunchConfig:
         if len(given) == 1:
             value = getattr(self, given[0])
             lacking = names[given[0] == names[0]]
-            rule = f"must come with launch.{lacking}; set both, or none"
+            rule = f"must come with launch.{lacking}; set both or neither"
             check(False, given[0], value, rule)
         if not self.listen:
             return
@@ -109,8 +109,8 @@ class LaunchConfig:
             given != [] or not _is_reached_by_others(address.host),
             "listen",
             self.listen,
-            "can be reached by other machines and needs TLS; set "
-            "launch.certificate_file and launch.key_file",
+            "accepts other machines, and needs TLS; set launch.certificate_file and "
+            "launch.key_file",
         )
 
     def of(self, role: str) -> RoleResources:

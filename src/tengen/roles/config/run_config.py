@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tengen.agents import Agent, NetStage
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, check_range
-from tengen.errors import UsageError, did_you_mean
+from tengen.errors import RunError, UsageError, did_you_mean
 from tengen.evaluation.match import MAX_SEED
 from tengen.experience import Experience, ExperienceConfig, ExperiencePart
 from tengen.inference import InferenceConfig
 from tengen.learners import LearnerConfig
+from tengen.models import ModelDir, load_model
 from tengen.nets import NetConfig
 from tengen.observe import ObserveConfig
 from tengen.roles.config.launch import MOST_SERVERS, LaunchConfig
@@ -109,7 +110,7 @@ class RunConfig:
             self.inference.precision != "int8" or self.net.can_quantise,
             "inference.precision",
             self.inference.precision,
-            f"needs convolutions, which net.kind {self.net.kind} has not; use fp32",
+            f"needs convolutions, which net.kind {self.net.kind} lacks; use fp32",
         )
         self._check_launch()
 
@@ -143,6 +144,16 @@ class RunConfig:
         """The initial network's signature. Creates the game or environment."""
         return self.net.signature(self.agent.signature(self.task))
 
+    def load_model(self, entry: Path) -> ModelDir:
+        """Returns the model in a folder of the run. Checks its files and signature.
+
+        Raises:
+            RunError: The model is missing or damaged.
+            UsageError: The model has another task or signature.
+        """
+        wanted = self.agent.signature(self.task)
+        return load_model(entry, self.task, wanted, error=RunError)
+
     def check_task(self) -> None:
         """Checks the settings that depend on the task, which is created for this.
 
@@ -161,7 +172,7 @@ class RunConfig:
         for role, given in self.launch.roles.items():
             if role not in known:
                 raise UsageError(
-                    f"launch.roles ({role}) is not a role of this run; "
+                    f"launch.roles ({role}) must be a role of this run; "
                     f"{did_you_mean(role, known)}"
                 )
             check(
@@ -169,18 +180,17 @@ class RunConfig:
                 f"launch.roles.{role}.count",
                 given.count,
                 f"must be 1, as only {' and '.join(filter(None, several)) or 'acting'} "
-                f"may have several processes; leave it out",
+                "can have several processes; leave it out",
             )
             if role == schedule.serving:
                 name = f"launch.roles.{role}.count"
-                check_range(name, given.count, 1, MOST_SERVERS, "use one a device")
+                check_range(name, given.count, 1, MOST_SERVERS, "use one per device")
         num_learners = self.launch.of("learn").count
         check(
             num_learners <= self.learner.batch_size,
             "launch.roles.learn.count",
             num_learners,
-            f"must be at most {self.learner.batch_size}, the "
-            "learner.batch_size; lower it",
+            f"must be at most learner.batch_size ({self.learner.batch_size}); lower it",
         )
 
 

@@ -32,7 +32,6 @@ __all__ = [
     "open_inference",
     "read_config",
     "read_part",
-    "record_config",
     "record_generation",
     "record_inference",
     "stages_schema",
@@ -98,22 +97,6 @@ def write_config(
     _write(run, config, measured, SCHEMA)
 
 
-def record_config(run: RunDirectory, config: RunConfig, **measured: Any) -> None:
-    """Publishes a config with measured settings, and the records of the measurements.
-
-    Args:
-        run: The run; the caller holds ``RUN_LOCK``.
-        config: The run's new config, with the same stages.
-        **measured: Measurement records by topic, such as ``inference``.
-
-    Raises:
-        RunError: Writing failed.
-    """
-    content = run.read_run()
-    measured = {**content.get("measured", {}), **measured}
-    _write(run, config, measured, stages_schema(content))
-
-
 def stages_schema(content: Mapping[str, Any]) -> int:
     """Returns the schema version of ``run.json`` in which a run's stages were written.
 
@@ -174,7 +157,7 @@ def record_inference(
     with run.lock(RUN_LOCK, wait=True):
         config = dataclasses.replace(read_config(run), inference=choice.config)
         record = {**choice.record(), "asked": to_dict(asked), "net": to_dict(net)}
-        record_config(run, config, inference=record)
+        _record_measured(run, config, "inference", record)
     return config
 
 
@@ -212,6 +195,15 @@ def newest_inference(run: RunDirectory, config: RunConfig) -> InferenceConfig:
     return dataclasses.replace(now, devices=config.inference.devices)
 
 
+def _record_measured(
+    run: RunDirectory, config: RunConfig, topic: str, record: Mapping[str, Any]
+) -> None:
+    """Publishes a config with measured settings, and the record of the measurement."""
+    content = run.read_run()
+    measured = {**content.get("measured", {}), topic: record}
+    _write(run, config, measured, stages_schema(content))
+
+
 def _write(
     run: RunDirectory, config: RunConfig, measured: dict[str, Any], stages: int
 ) -> None:
@@ -245,8 +237,8 @@ def _upgraded(config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     actor = config.get("actor")
     if isinstance(actor, Mapping) and actor.get("kind", "selfplay") != "selfplay":
         raise UsageError(
-            f"agent ({name}) of {where} is of an earlier version, whose experience "
-            f"this version cannot read; choose another --out"
+            f"agent ({name}) of {where} is from an earlier version, whose experience "
+            "this version cannot read; choose another --out"
         )
     moved = (*_OF_SELFPLAY, "actor", "loss")
     agent = {key: _without_kind(key, config[key]) for key in moved if key in config}
@@ -278,8 +270,8 @@ def change_config(config: RunConfig, settings: Sequence[str]) -> RunConfig:
         verb = "is" if len(changes) == 1 else "are"
         values = ", ".join(str(old) for _, old, _ in changes)
         raise UsageError(
-            f"{names} {verb} fixed since the run began, as {values}; "
-            f"leave it out or choose another --out"
+            f"{names} {verb} fixed for this run, at {values}; leave it out, or choose "
+            "another --out"
         )
     return changed
 
@@ -384,7 +376,7 @@ def record_generation(run: RunDirectory, fitted: Mapping[str, Any]) -> bool:
         agent = AlphaZero.of(config.agent, "selfplay").with_generation_sizes(fitted)
         config = dataclasses.replace(config, store=store, agent=agent)
         record = {**_record(run), "fitted": dict(fitted)}
-        record_config(run, config, generation=record)
+        _record_measured(run, config, "generation", record)
     return is_changed
 
 

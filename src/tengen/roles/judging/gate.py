@@ -30,11 +30,11 @@ from tengen.evaluation import (
 )
 from tengen.evaluation.match import MAX_SEED
 from tengen.inference import InferenceConfig, open_backend, search_outputs
-from tengen.models import accept, load_model, reject
+from tengen.models import accept, reject
 from tengen.models.load import read_meta
 from tengen.roles.config import RunConfig, newest_inference
 from tengen.roles.inputs import run_book
-from tengen.roles.role import Report, RoleContext
+from tengen.roles.role import Report, Role, RoleContext
 from tengen.run import NumberedFolder, RunDirectory, make_directory, remove_leftovers
 from tengen.search import PlayConfig
 
@@ -52,13 +52,8 @@ _TIME_LIMIT_S = 10.0
 """Seconds after which a turn of the role ``rate`` starts no further round of games."""
 
 
-class GateRole:
-    """Accepts or rejects candidates by renaming their folders. Implements ``Role``.
-
-    Args:
-        config: The run's config.
-        run: The run.
-        context: The number of threads, stop and progress.
+class GateRole(Role):
+    """Accepts or rejects candidates by renaming their folders.
 
     Raises:
         UsageError: Another process is the gate of this run.
@@ -67,11 +62,7 @@ class GateRole:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
-        self.waits_for = ""
-        self._config = config
-        self._run = run
-        self._context = context
-        self._lock = run.lock("gate")
+        super().__init__(config, run, context, "gate")
         # In environments the gate accepts all candidates.
         agent = config.games
         gate = self._gate = AcceptAllGate() if agent is None else agent.gate
@@ -134,10 +125,6 @@ class GateRole:
             self._run.models.retire(_NUM_KEPT)
         MatchJournal.remove(self._match_folder(candidate))
         return {**report, "accepted": is_accepted}
-
-    def close(self) -> None:
-        """Releases the lock, so that another process can be the gate."""
-        self._lock.release()
 
     def _judge(
         self,
@@ -243,13 +230,8 @@ class GateRole:
         folder.retire(num_kept)
 
 
-class RateRole:
-    """Rates models and stores the ratings in ``RUN/eval``. Implements ``Role``.
-
-    Args:
-        config: The run's config.
-        run: The run.
-        context: The number of threads, stop and progress.
+class RateRole(Role):
+    """Rates models and stores the ratings in ``RUN/eval``.
 
     Raises:
         UsageError: Another process rates this run.
@@ -258,11 +240,7 @@ class RateRole:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
-        self.waits_for = ""
-        self._config = config
-        self._run = run
-        self._context = context
-        self._lock = run.lock("rate")
+        super().__init__(config, run, context, "rate")
         agent = AlphaZero.of(config.agent, "rate")
         self._rating, self._play = agent.rating, agent.play
         self._book = run_book(config, run) if self._rating.book else None
@@ -270,8 +248,7 @@ class RateRole:
 
     def turn(self) -> Report | None:
         """Rates the newest model; returns None if there is no model."""
-        model = self._run.models.latest()
-        self.waits_for = "no model is published yet" if model is None else ""
+        model = self._newest_model()
         if model is None:
             return None
         self._context.progress({"stage": "rating"})
@@ -301,10 +278,6 @@ class RateRole:
             "rating_error": rating.error,
         }
 
-    def close(self) -> None:
-        """Releases the lock, so that another process can rate models."""
-        self._lock.release()
-
 
 def open_player(
     entry: Path,
@@ -325,8 +298,7 @@ def open_player(
     Raises:
         RunError: The model is damaged.
     """
-    wanted = config.agent.signature(config.task)
-    model = load_model(entry, config.task, wanted, error=RunError)
+    model = config.load_model(entry)
     outputs = search_outputs(scores=play.search.score_weight > 0)
     backend = open_backend(model.path, inference, num_threads, outputs=outputs)
     return ModelPlayer(entry.name, config.task, backend, play)

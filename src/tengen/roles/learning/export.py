@@ -32,8 +32,9 @@ from tengen.models import (
 from tengen.models.load import read_meta
 from tengen.models.publish import next_number
 from tengen.nets import NetConfig
-from tengen.roles.config import RunConfig, open_inference, record_inference
-from tengen.roles.role import Report, RoleContext
+from tengen.roles.config import RunConfig
+from tengen.roles.config.run_file import open_inference, record_inference
+from tengen.roles.role import Report, Role, RoleContext
 from tengen.run import RunDirectory
 from tengen.search import PlayConfig
 
@@ -45,8 +46,8 @@ _INT8_ROWS = 768
 _MIN_INT8_ROWS = 48
 
 
-class ExportRole:
-    """Exports the averaged weights of new checkpoints. Implements ``Role``.
+class ExportRole(Role):
+    """Exports the averaged weights of new checkpoints.
 
     Checkpoints in the middle of a pass (``store.kind=generations``) are skipped,
     because only a complete pass yields a model.
@@ -57,11 +58,6 @@ class ExportRole:
     the model is published without int8 and plays in bf16, or in fp32 if the CPU has no
     bf16. If the run evaluates with torch, models have no graph.
 
-    Args:
-        config: The run's config.
-        run: The run.
-        context: The number of threads and the callbacks.
-
     Raises:
         UsageError: Another process exports for this run.
     """
@@ -69,11 +65,7 @@ class ExportRole:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
-        self.waits_for = ""
-        self._config = config
-        self._run = run
-        self._context = context
-        self._lock = run.lock("export")
+        super().__init__(config, run, context, "export")
         self._exporter = ModelExporter(run.path / "templates")
         self._has_warned = False
         # Number of the newest checkpoint and of the next model at the last turn without
@@ -98,7 +90,7 @@ class ExportRole:
             return None
         number, saved = _read_newest(self._run, number)
         self.waits_for = (
-            f"checkpoint ({number:06d}) is exported already; run tengen learn first"
+            f"checkpoint ({number:06d}) is already exported; run tengen learn first"
         )
         if saved.num_steps <= _exported_steps(self._run):
             self._exported = known
@@ -154,10 +146,6 @@ class ExportRole:
                 complete,
             )
         return report
-
-    def close(self) -> None:
-        """Releases the lock, so that another process can export."""
-        self._lock.release()
 
     def _play(self, meta: ModelMeta) -> PlayConfig | None:
         """Returns the model's search settings; None in an environment."""
@@ -250,8 +238,8 @@ class ExportRole:
         if num_rows < _MIN_INT8_ROWS:
             return self._refused(
                 generation,
-                f"num_rows ({num_rows}) of different positions is below "
-                f"{_MIN_INT8_ROWS}",
+                f"num_rows ({num_rows}) must be at least {_MIN_INT8_ROWS} different "
+                f"positions",
             )
         check = quantise(directory, *positions)
         report: dict[str, Any] = {"int8": check.record()}
@@ -269,8 +257,8 @@ class ExportRole:
             return {}
         self._has_warned = True
         return {
-            "warning": f"int8 of the model of generation {generation} is refused, "
-            f"{reason}; such models play in {float_precision()}"
+            "warning": f"int8 is not used for generation {generation}, {reason}; "
+            f"such models use {float_precision()}"
         }
 
 

@@ -15,7 +15,7 @@ from tengen.learners.team import gpu_name
 from tengen.roles.config import RunConfig
 from tengen.roles.devices import learner_device
 from tengen.roles.doors import LEARNERS, STORE, way_to
-from tengen.roles.role import Report, RoleContext
+from tengen.roles.role import Report, Role, RoleContext
 from tengen.run import RunDirectory, keep_freed_memory
 from tengen.store import Store
 from tengen.transport import Client
@@ -28,16 +28,11 @@ _TURN_S = 1.0
 _WAIT_S = 0.2
 
 
-class FollowRole:
-    """Follows the leading learner until the leader ends. Implements ``Role``.
+class FollowRole(Role):
+    """Follows the leading learner until the leader ends.
 
     A follower writes no files and receives its state from the leader. If a follower is
     killed at any time, the leader loses one step, or two sampled batches.
-
-    Args:
-        config: The run's config.
-        run: The run.
-        context: The number of threads, stop, progress and the learner's index, from 1.
 
     Raises:
         UsageError: Another process has this index, or this host lacks the device.
@@ -46,13 +41,9 @@ class FollowRole:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
-        self.waits_for = ""
-        self._config = config
-        self._run = run
-        self._context = context
         self._device = learner_device(config)
         self._wanted = config.agent.signature(config.task)
-        self._lock = run.lock(f"learn-{context.index}")
+        super().__init__(config, run, context, f"learn-{context.index}")
         self._follower: Follower | None = None
         keep_freed_memory()
 
@@ -80,7 +71,7 @@ class FollowRole:
     def close(self) -> None:
         """Leaves the leader's team between two batches. A second call does nothing."""
         self._end()
-        self._lock.release()
+        super().close()
 
     def _end(self) -> None:
         if self._follower is not None:
@@ -101,17 +92,11 @@ class FollowRole:
 
     def _store(self) -> Store:
         way = way_to(self._run, STORE, None)
-        return Store.connect(way.address, token=way.token, fingerprint=way.fingerprint)
+        return Store.connect(way.address, **way.credentials)
 
     def _connect(self) -> socket.socket:
         way = way_to(self._run, LEARNERS, None)
-        client = Client(
-            DIALECT,
-            way.address,
-            patience_s=_PATIENCE_S,
-            token=way.token,
-            fingerprint=way.fingerprint,
-        )
+        client = Client(DIALECT, way.address, patience_s=_PATIENCE_S, **way.credentials)
         message = greeting(self._context.index, gpu_name(self._device))
         return client.open_now(message)[0]
 

@@ -7,7 +7,6 @@ import threading
 from contextlib import ExitStack
 
 from tengen.experience import Experience
-from tengen.learners.peer import LEARNERS as DIALECT
 from tengen.learners.team import Team, gpu_name
 from tengen.observe.status import read_status
 from tengen.remote import RUN, RunService
@@ -16,7 +15,7 @@ from tengen.roles.devices import learner_device
 from tengen.roles.doors import ANYWHERE, LEARNERS, RUN_SERVICE, Doors
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory
-from tengen.transport import HostFolder, NetAddress, Server
+from tengen.transport import NetAddress, Server
 
 __all__ = ["Leading", "lead", "open_run_door"]
 
@@ -60,10 +59,10 @@ class Leading:
         experience: Experience,
         count: int,
     ) -> None:
-        doors = Doors(config.launch, run, LEARNERS)
+        self._doors = Doors(config.launch, run, LEARNERS)
         host = _LOOPBACK
-        if doors.net is not None:
-            host = NetAddress.parse(doors.net.listen).host
+        if self._doors.net is not None:
+            host = NetAddress.parse(self._doors.net.listen).host
             if host in ANYWHERE:
                 # Followers connect to this host, so it needs a name or an address.
                 host = platform.node()
@@ -75,19 +74,12 @@ class Leading:
             stop=context.stop,
             say=context.say,
         )
-        # Listen first, so that nothing needs to be removed if the address is unusable.
-        listeners = [] if doors.net is None else [doors.net.open(DIALECT)]
-        self._folder = HostFolder(LEARNERS, doors.folder)
-        listeners.append(self._folder.listen())
-        self._servers = [Server(one, self.team.service) for one in listeners]
-        doors.publish()
+        self._doors.open(self.team.service)
 
     def close(self) -> None:
         """Disconnects all followers and stops listening. A second call does nothing."""
-        for server in self._servers:
-            server.close()
+        self._doors.close()
         self.team.close()
-        self._folder.remove()
 
 
 def open_run_door(
@@ -109,27 +101,23 @@ def open_run_door(
         RunError: A record of a mirror is damaged, or writing failed.
     """
     doors = Doors(config.launch, run, RUN_SERVICE)
-    ending = ExitStack()
-    if doors.net is None:
-        return ending
     with ExitStack() as failing:
-        listener = doors.net.open(RUN)
-        failing.callback(listener.close)
-        service = RunService(
-            run, config.task, status=lambda: read_status(run), say=_say
-        )
-        failing.callback(service.close)
-        server = Server(listener, service.service)
-        failing.pop_all()
-    ending.callback(service.close)
-    ending.callback(server.close)
+        if doors.net is not None:
+            listener = doors.net.open(RUN)
+            failing.callback(listener.close)
+            service = RunService(
+                run, config.task, status=lambda: read_status(run), say=_say
+            )
+            failing.callback(service.close)
+            failing.callback(Server(listener, service.service).close)
+            doors.publish()
 
-    def wait() -> None:
-        if stop.is_set():
-            service.wait_for_mirrors(_LAST_S)
+            def wait() -> None:
+                if stop.is_set():
+                    service.wait_for_mirrors(_LAST_S)
 
-    ending.callback(wait)
-    doors.publish()
+            failing.callback(wait)
+        ending = failing.pop_all()
     return ending
 
 

@@ -24,7 +24,7 @@ from tengen.roles.devices import learner_device
 from tengen.roles.experience import open_experience
 from tengen.roles.inputs import fitting_model
 from tengen.roles.learning.leading import lead, open_run_door
-from tengen.roles.role import LearnedNet, Report, RoleContext
+from tengen.roles.role import LearnedNet, Report, Role, RoleContext
 from tengen.roles.spent import core_minutes_of, record_began
 from tengen.run import RunDirectory, keep_freed_memory
 from tengen.run.actor_counts import read_actor_counts
@@ -41,7 +41,7 @@ _CLOCK_STEPS = 8
 _DATA = ("num_games", "num_rows", "window_rows", "pass_generation", "pass_games")
 
 
-class LearnRole:
+class LearnRole(Role):
     """Trains the network. A new run's first turn only saves checkpoint 0.
 
     A turn ends after an epoch of samples, or earlier if the rate limiter allows no more
@@ -57,11 +57,6 @@ class LearnRole:
     concurrently, ``follow`` roles compute shards of each step, but only this role has
     the experience and writes files.
 
-    Args:
-        config: The run's config.
-        run: The run.
-        context: The number of threads, stop, progress and this process's experience.
-
     Raises:
         UsageError: Another process learns for this run, or the device is not here.
 
@@ -75,12 +70,8 @@ class LearnRole:
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
-        self.waits_for = ""
-        self._config = config
-        self._run = run
-        self._context = context
         self._wanted = config.agent.signature(config.task)
-        self._lock = run.lock("learn")
+        super().__init__(config, run, context, "learn")
         self._door = open_run_door(config, run, context.stop)
         self._device = learner_device(config)
         learner = config.learner
@@ -193,11 +184,11 @@ class LearnRole:
 
     @property
     def is_saved(self) -> bool:
-        """See ``SavingRole.is_saved``."""
+        """See ``Role.is_saved``."""
         return not self._is_unsaved
 
     def save(self) -> None:
-        """See ``SavingRole.save``; the state of a failed turn is not saved."""
+        """See ``Role.save``. The state of a failed turn is not saved."""
         if self._is_unsaved and self._is_whole:
             self._save()
 
@@ -208,7 +199,7 @@ class LearnRole:
             RunError: Writing to the disk failed.
         """
         with contextlib.ExitStack() as ending:
-            ending.callback(self._lock.release)
+            ending.callback(super().close)
             ending.callback(self._door.close)
             ending.callback(self._context.write, self._experience.close)
             ending.callback(self._learner.close)

@@ -13,22 +13,17 @@ from tengen.experience.rows.shuffled_files import read_turn
 from tengen.learners.checkpoint import read_extra
 from tengen.roles.config import RunConfig
 from tengen.roles.config.games import open_window
-from tengen.roles.role import Report, RoleContext
+from tengen.roles.role import Report, Role, RoleContext
 from tengen.run import RunDirectory
 
 __all__ = ["ShuffleRole"]
 
 
-class ShuffleRole:
-    """Samples batches and writes them to ``RUN/shuffled``. Implements ``Role``.
+class ShuffleRole(Role):
+    """Samples batches and writes them to ``RUN/shuffled``.
 
     A turn writes a folder (a shuffled turn) if the learner's newest checkpoint has used
     rows of the previous folder. Folders that no checkpoint needs are removed.
-
-    Args:
-        config: The run's config.
-        run: The run.
-        context: The number of threads and the stop event.
 
     Raises:
         UsageError: The learner samples its own batches, or another process shuffles.
@@ -41,14 +36,10 @@ class ShuffleRole:
         AlphaZero.of(config.agent, "shuffle")
         if "shuffle" not in config.schedule.learning:
             raise UsageError(
-                "role (shuffle) has nothing to do where the learner draws for itself; "
-                "begin the run with --set store.drawn_by=shuffle"
+                "role (shuffle) is not used if the learner samples batches itself; "
+                "start the run with --set store.drawn_by=shuffle"
             )
-        self.waits_for = ""
-        self._run = run
-        self._config = config
-        self._context = context
-        self._lock = run.lock("shuffle")
+        super().__init__(config, run, context, "shuffle")
         self._shuffler: Shuffler | None = self._open()
 
     def turn(self) -> Report | None:
@@ -60,8 +51,8 @@ class ShuffleRole:
             self._shuffler = self._open()
         if reached < self._shuffler.newest:
             self.waits_for = (
-                f"shuffled turn ({self._shuffler.newest:06d}) must be begun by the "
-                "learner before the next one is drawn; run tengen learn"
+                f"shuffled turn ({self._shuffler.newest:06d}) must be started by the "
+                "learner before the next one is sampled; run tengen learn"
             )
             return None
         start_s = time.monotonic()
@@ -91,7 +82,7 @@ class ShuffleRole:
         """Releases the lock, so that another process can shuffle."""
         if self._shuffler is not None:
             self._shuffler.close()
-        self._lock.release()
+        super().close()
 
     def _open(self) -> Shuffler:
         return Shuffler(

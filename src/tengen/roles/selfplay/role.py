@@ -25,15 +25,15 @@ from tengen.experience import (
     sealed_generation,
     writer_directory,
 )
-from tengen.models import load_model
-from tengen.roles.config import LaunchConfig, RunConfig, newest_inference, read_part
-from tengen.roles.devices import check_evaluating
+from tengen.inference import parse_devices
+from tengen.roles.config import RunConfig, newest_inference
+from tengen.roles.config.launch import LaunchConfig
+from tengen.roles.config.run_file import read_part
 from tengen.roles.inputs import run_book
-from tengen.roles.role import Report, RoleContext, patiently
+from tengen.roles.role import Report, Role, RoleContext, patiently
 from tengen.roles.selfplay.earlier_games import check_resignation, fork_sources
 from tengen.roles.selfplay.fitting import smaller_generations
-from tengen.roles.selfplay.processes_play import PlayingProcesses
-from tengen.roles.selfplay.threads_play import PlayingThreads
+from tengen.roles.selfplay.playing import PlayingProcesses, PlayingThreads
 from tengen.run import RunDirectory, evict_mirrors
 
 __all__ = ["SelfplayRole"]
@@ -43,11 +43,10 @@ _PARTS_OF_PASS = 4
 """Number of parts in which a process seals its games of a pass. When the pass has its
 games, each process has half an unsealed part on average, which wastes an eighth of the
 pass. More parts would waste less, but each part costs games in flight a few plies."""
-_NO_MODEL = "no model is published yet; run tengen learn, export and gate first"
 
 
-class SelfplayRole:
-    """Plays generations of games. Implements ``Role``.
+class SelfplayRole(Role):
+    """Plays generations of games.
 
     Threads of this process play native games. Games in Python are played in the same
     number of processes, because threads would wait for the interpreter's lock.
@@ -55,11 +54,6 @@ class SelfplayRole:
     A killed generation is resumed. Its durable games count, and the other games are
     played again from their own seeds. With a single model, the sealed segment is
     identical to that of a generation that was not killed.
-
-    Args:
-        config: The run's config.
-        run: The run.
-        context: The number of threads, stop and progress.
 
     Raises:
         UsageError: The run has no self-play, another process holds the writer, or this
@@ -75,16 +69,13 @@ class SelfplayRole:
                 f"role (selfplay) is not part of a run that learns from the games of "
                 f"{agent.learn_from}; run it there"
             )
-        check_evaluating(config)
-        self.waits_for = ""
-        self._config = config
+        if config.inference.is_on_gpu:
+            parse_devices("inference.devices", config.inference.devices)
+        super().__init__(config, run, context)
         self._actor = agent.actor
         self._bootstrap = agent.bootstrap
-        self._run = run
-        self._context = context
         self._writer = _writer(run, context)
         self._game = games.open_game(config.task)
-        self._wanted = agent.signature(config.task)
         self._book = run_book(config, run) if agent.actor.book_share else None
         self._threads = PlayingThreads(run, self._game, context, self._on_model)
         self._is_native = not games.is_external(self._game)
@@ -94,8 +85,7 @@ class SelfplayRole:
 
     def turn(self) -> Report | None:
         """Plays a generation to completion; returns None if there is no model yet."""
-        model = self._run.models.latest()
-        self.waits_for = _NO_MODEL if model is None else ""
+        model = self._newest_model()
         if model is None:
             return None
         before = self._context.sealed
@@ -272,9 +262,7 @@ class SelfplayRole:
         )
 
     def _directory(self, model: int) -> Path:
-        entry = self._run.models.entry(model)
-        task = self._config.task
-        return load_model(entry, task, self._wanted, error=RunError).path
+        return self._config.load_model(self._run.models.entry(model)).path
 
     def _fitted(self, played: GenerationReport, num_wanted: int) -> Report:
         """Fits the next generations to the time limit; returns the changed settings."""
@@ -301,9 +289,9 @@ class SelfplayRole:
                 "generation_s": context.generation_s,
                 "num_rows": played.num_rows,
             },
-            "told": f"generations have {self._actor.games_per_generation} games and "
-            f"not {num_games}, which would take {game_s * num_games:.0f} s on this "
-            f"machine now, so that more of them fit into the minutes",
+            "told": f"generations have {self._actor.games_per_generation} games, not "
+            f"{num_games}, which would take {game_s * num_games:.0f} s here, so that "
+            "more generations fit into the time budget",
         }
 
     def _seal(self, writer: ExperienceWriter, generation: int, wanted: int) -> None:
@@ -312,7 +300,7 @@ class SelfplayRole:
         if num_kept < wanted:
             raise RunError(
                 f"generation ({generation}) must have {wanted} games on the disk, not "
-                f"{num_kept}; run the same command again, it plays the others again"
+                f"{num_kept}; run the same command again to play the others again"
             )
         writer.seal(generation)
 

@@ -36,7 +36,7 @@ class RateLimits:
         math.inf,
         above=True,
         below=True,
-        rule="must be finite and above 0; say how often an item is to be drawn",
+        rule="must be finite and above 0; set how often each item is sampled",
     )
     """Number of samples that one insert allows, above 0."""
 
@@ -59,15 +59,15 @@ class RateLimits:
                 self.max_cursor - self.min_cursor >= room,
                 "max_cursor",
                 self.max_cursor,
-                f"must be at least {room:g} above min_cursor ({self.min_cursor:g}), "
-                f"for one insert and one sample; raise it, or error_buffer",
+                f"must be at least {room:g} above min_cursor ({self.min_cursor:g}), to "
+                "allow one insert and one sample; raise it, or error_buffer",
             )
 
     @classmethod
     def ratio(
         cls, samples_per_insert: float, *, min_size: int, error_buffer: float
     ) -> RateLimits:
-        """Returns limits that keep the number of samples per insert near a given ratio.
+        """Returns limits that keep the ratio of samples to inserts near a given value.
 
         Args:
             samples_per_insert: The ratio of samples to inserts, above 0.
@@ -87,8 +87,8 @@ class RateLimits:
     def queue(cls, size: int) -> RateLimits:
         """Returns limits that allow at most ``size`` items that are not sampled yet.
 
-        At this limit inserts wait, and without such items samples wait. With
-        ``max_times_sampled=1`` and a ``fifo`` sampler, the table is a queue.
+        Inserts wait at this limit, and samples wait if all items have been sampled.
+        With ``max_times_sampled=1`` and a ``fifo`` sampler, the table is a queue.
         """
         return cls(min_cursor=0.0, max_cursor=float(size))
 

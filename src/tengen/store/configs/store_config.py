@@ -38,7 +38,7 @@ class StoreConfig:
     """The tables by name."""
 
     memory_bytes: int = bounded(1 << 30, 1, 2**62)
-    """Memory for the steps of all tables; with `disk_bytes`, for the most used ones."""
+    """Memory for all tables' steps; with `disk_bytes`, for the most used steps."""
 
     seed: int = bounded(0, 0, 2**64 - 1)
     """Seed of the random number generator that samples items."""
@@ -94,14 +94,14 @@ class StoreConfig:
                 table.name == name,
                 f"tables.{name}.name",
                 table.name,
-                f"must be {name}, the key of the table; change one of them",
+                f"must be {name}, the table's key; change one of them",
             )
         check_fields(self)
         check(
             self.durability == "none" or self.disk_bytes > 0,
             "durability",
             self.durability,
-            "must be none without a disk; give disk_bytes",
+            "must be none without a disk; set disk_bytes",
         )
         for name in ("certificate_file", "key_file"):
             file = getattr(self, name)
@@ -109,7 +109,7 @@ class StoreConfig:
                 self.listen is not None or file is None,
                 name,
                 file,
-                "must be left out without listen; give listen too",
+                "needs listen; set it, or leave this out",
             )
 
     @property
@@ -128,21 +128,20 @@ class StoreConfig:
             bool(self.tables),
             "tables",
             "none",
-            "must be at least one; list what the store holds",
+            "must be at least one; add a table",
         )
         check(
             self.disk_bytes == 0 or self.disk_directory is not None,
             "disk_directory",
             self.disk_directory,
-            f"must be given with disk_bytes ({self.disk_bytes}); name a folder on a "
-            f"disk",
+            f"must be set with disk_bytes ({self.disk_bytes}); choose a folder on a "
+            "disk",
         )
         check(
             self.disk_bytes > 0 or self.disk_directory is None,
             "disk_bytes",
             self.disk_bytes,
-            "must be above 0 with a disk_directory; give the bytes that the store may "
-            "use there",
+            "must be above 0 with a disk_directory; set the maximum disk usage",
         )
 
     @classmethod
@@ -154,13 +153,13 @@ class StoreConfig:
             settings: The other fields of the config.
 
         Raises:
-            UsageError: A value is refused, or two tables have the same name.
+            UsageError: A value is rejected, or two tables have the same name.
         """
         check(
             not isinstance(tables, TableConfig | str | Mapping),
             "tables",
             tables,
-            "must be a list; list what the store holds",
+            "must be a list; list the store's tables",
         )
         by_name: dict[str, TableConfig] = {}
         for table in tables:
@@ -169,7 +168,7 @@ class StoreConfig:
                 table.name not in by_name,
                 "table",
                 table.name,
-                "must have a name of its own; rename one",
+                "must have a unique name; rename one",
             )
             by_name[table.name] = table
         return cls(tables=by_name, **settings)
@@ -221,6 +220,6 @@ class StoreConfig:
             ) from error
         except (ValueError, RecursionError) as error:
             raise UsageError(
-                f"config ({path}) is no {path.suffix[1:].upper()}: {error}; mend it"
+                f"config ({path}) is invalid {path.suffix[1:].upper()}: {error}; fix it"
             ) from error
         return cls.from_json(data)

@@ -89,7 +89,7 @@ class Selector:
         0,
         math.inf,
         below=True,
-        rule="must be finite and at least 0; 0 is uniform, 1 proportional",
+        rule="must be finite and at least 0; use 0 for uniform, 1 for proportional",
     )
     """For ``prioritized``: the probability of an item is proportional to ``priority **
     exponent``; 0 or more."""
@@ -131,7 +131,7 @@ class TableConfig:
     """The limits of the table's rate limiter, which makes inserts or samples wait."""
 
     max_times_sampled: int = bounded(0, 0, 2**31)
-    """Number of samples after which an item is removed; 0: no bound."""
+    """Number of times an item is sampled before it is removed; 0: no bound."""
 
     max_loans: int = bounded(1024, 1, 2**31)
     """Maximum number of unacknowledged batches of one sampler, at least 1. A sampler at
@@ -148,7 +148,7 @@ class TableConfig:
         check(bool(self.name), "name", self.name, "must not be empty; name the table")
         check_kind("columns", self.columns, dict)
         check(
-            bool(self.columns), "columns", "none", "must be at least one; declare them"
+            bool(self.columns), "columns", "none", "must be at least one; declare one"
         )
         for name, column in self.columns.items():
             check_kind(f"columns.{name}", column, Column)
@@ -162,14 +162,14 @@ class TableConfig:
     def _check_place(self, name: str) -> None:
         """Raises UsageError if a column name is malformed or lies in another column."""
         words = name.split("/")
-        check(all(words), "column", name, "must have a name between slashes; rename it")
+        check(all(words), "column", name, "must not have empty parts; rename it")
         for depth in range(1, len(words)):
             outer = "/".join(words[:depth])
             check(
                 outer not in self.columns,
                 "column",
                 name,
-                f"must not lie in column {outer}, which is no dict; rename one",
+                f"must not be inside column {outer}, which is not a dict; rename one",
             )
 
     @property
@@ -186,7 +186,7 @@ class TableConfig:
         return self.step_bytes * self.num_steps
 
     def check_priorities(self) -> None:
-        """Raises an error if the table does not use priorities.
+        """Checks that the table uses priorities.
 
         Raises:
             UsageError: Neither the sampler nor the remover uses priorities.
@@ -194,9 +194,9 @@ class TableConfig:
         kinds = (self.sampler.kind, self.remover.kind)
         if "prioritized" not in kinds:
             raise UsageError(
-                f"priorities (of table {self.name}) must be None, because its sampler "
-                f"is {kinds[0]} and its remover {kinds[1]}; leave them out, or choose "
-                f"prioritized"
+                f"priorities (of table {self.name}) must be None with sampler "
+                f"{kinds[0]} and remover {kinds[1]}; leave them out, or use "
+                "prioritized"
             )
 
     @property
@@ -216,7 +216,7 @@ class TableConfig:
                 max_bytes >= self.item_bytes,
                 "max_bytes",
                 max_bytes,
-                f"must hold an item of {self.item_bytes} bytes; raise it",
+                f"must be enough for an item of {self.item_bytes} bytes; raise it",
             )
 
     def steps_of(self, max_bytes: int | None) -> int:
@@ -228,6 +228,10 @@ class TableConfig:
     def bytes_of(self, max_steps: int) -> int | None:
         """Converts ``max_steps`` to a capacity in bytes; the inverse of `steps_of`."""
         return None if max_steps == _NO_BOUND else max_steps * self.step_bytes
+
+    def native_schema(self) -> _core.StoreSchema:
+        """Returns the core's description of a step."""
+        return _core.StoreSchema(self.native_columns(), self.chunk_length)
 
     def native_columns(self) -> list[tuple[str, str, list[int]]]:
         """Returns the name, dtype and shape of each column, for the core."""
@@ -269,8 +273,8 @@ class TableConfig:
 def without_dropped(table: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a table's JSON values without the settings that were removed.
 
-    A removed setting with a value other than its default stays, so that the config
-    class refuses it.
+    A removed setting that differs from its default stays, so that the config class
+    rejects it.
     """
     plain = _without(table, _DROPPED_OF_TABLE)
     for name in ("sampler", "remover"):

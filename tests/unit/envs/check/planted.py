@@ -14,8 +14,6 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-Reset = tuple[Any, Any]
-
 
 class Walk(gymnasium.Env):
     """A walk on nine places from a drawn start; the ends give 1 and -1."""
@@ -151,7 +149,7 @@ def raises(error):
 
 
 class TakesNoSeed(Walk):
-    def reset(self) -> Reset:
+    def reset(self):
         return super().reset()
 
 
@@ -328,7 +326,7 @@ BROKEN: dict[type, tuple[str, str]] = {
     TakesNoSeed: ("reset.raises", "declare def reset(self, *, seed=None"),
     walk("GivesFourThings", step=lambda self, action: Walk.step(self, action)[:4]): (
         "step.five",
-        "(returned 4 values) must return five things",
+        "(returned 4 values) must return five values",
     ),
     IsNoEnv: ("make", "must be a gymnasium.Env"),
     HasNoSpaces: ("spaces", "observation_space (None) must be a gymnasium.Space"),
@@ -342,7 +340,7 @@ BROKEN: dict[type, tuple[str, str]] = {
     ),
     walk("IsOutOfBounds", seen=sees(lambda seen: seen * 8)): (
         "observation.bounds",
-        "bounds of its space, 0.0 to 1.0",
+        "within its space's bounds, 0.0 to 1.0",
     ),
     walk("HasAnotherShape", seen=sees(lambda seen: seen[:2])): (
         "observation.shape",
@@ -351,29 +349,29 @@ BROKEN: dict[type, tuple[str, str]] = {
     IsNaN: ("observation.finite", "observation (nan) must be finite at episode"),
     walk("LosesShares", __init__=has(spaces.Box(0, 255, (3,), np.uint8))): (
         "observation.dtype",
-        "must have its space's type, uint8",
+        "must have its space's dtype, uint8",
     ),
     walk(
         "LacksAnEntry",
         __init__=has(NEAR_AND_FAR),
         seen=sees(lambda seen: {"near": seen}),
-    ): ("observation.parts", "must have an entry 'far'"),
+    ): ("observation.parts", "must have the entry 'far'"),
     walk(
         "HasAnotherEntry",
         __init__=has(NEAR_AND_FAR),
         seen=sees(lambda seen: dict.fromkeys(("near", "far", "middle"), seen)),
-    ): ("observation.parts", "must have the 2 entries of its space"),
+    ): ("observation.parts", "must have only the 2 entries of its space"),
     walk(
         "IsOutOfChoices",
         __init__=has(spaces.Discrete(8)),
         seen=lambda self: self.place,
-    ): ("observation.bounds", "observation (8) must be in the bounds"),
+    ): ("observation.bounds", "observation (8) must be within its space's bounds"),
     walk(
         "IsBeyondFloat32",
         __init__=has(spaces.Box(-np.inf, np.inf, (3,), np.float64)),
         seen=sees(lambda seen: seen.astype(np.float64) + 1e300),
     ): ("observation.finite", "must be at most 3.4e+38 of reset"),
-    IsOneForAll: ("copies.raises", "must be a new one for each copy"),
+    IsOneForAll: ("copies.raises", "must be a new object for each copy"),
     **{
         walk(name, step=step_with(**{part: change})): (f"step.{part}", words)
         for name, part, change, words in (
@@ -403,30 +401,30 @@ BROKEN: dict[type, tuple[str, str]] = {
         "close() (OSError: the port is gone) must not raise",
     ),
     ClosesOnce: ("close", "a second close() (ValueError: closed already)"),
-    DrawsFromNumpy: ("seed.same", "streams of numpy.random or random"),
+    DrawsFromNumpy: ("seed.same", "global generator of numpy.random or random"),
     walk("DrawsFromNowhere", reset=colours(lambda _: random.SystemRandom().random())): (
         "seed.same",
-        "draw from self.np_random, after super().reset",
+        "draw only from self.np_random, after super().reset",
     ),
-    Remembers: ("seed.again", "must forget all that was before"),
+    Remembers: ("seed.again", "must not depend on earlier episodes"),
     ResetsInStep: ("step.final", "that of the next reset, in each of 10 episodes"),
     TellsOfAFinalState: ("step.final", "info of step (has final_observation)"),
-    SharesItsPlace: ("copies.apart", "must share nothing with the other copies"),
+    SharesItsPlace: ("copies.apart", "must share no state with other copies"),
 }
 """What breaks the contract: the rule, and words of its line."""
 
 DOUBTFUL: dict[type, tuple[str, str]] = {
     walk("IsDouble", seen=sees(lambda seen: seen.astype(np.float64))): (
         "observation.type",
-        "(float64) should have its space's type, float32",
+        "(float64) should have its space's dtype, float32",
     ),
-    DrawsNothing: ("seed.others", "11 seeds gave one trajectory"),
+    DrawsNothing: ("seed.others", "11 seeds gave the same trajectory"),
     BeginsAlike: ("seed.next", "began the same episode 20 times"),
     ResetsInStepToOneStart: ("step.final", "that of the next reset"),
     TerminatesAtItsLimit: ("episodes.truncated", "True after 30 steps in each of"),
-    NeverEnds: ("episodes.limit", "should end by itself some time"),
+    NeverEnds: ("episodes.limit", "should end eventually"),
     HasBoundlessActions: ("spaces.actions", "should have finite bounds"),
-    Leaks: ("cost.memory", "MiB more in"),
+    Leaks: ("cost.memory", "MiB in"),
 }
 """What may be meant, and is warned of."""
 

@@ -25,12 +25,10 @@ def test_one_without_a_fault_keeps_the_contract():
     assert report.findings == []
     assert report.is_whole
     seen = report.episodes
-    assert seen is not None
     assert seen.num_steps == 1000
     assert 0 < seen.num_truncated < seen.num_ended
     assert (seen.least_reward, seen.greatest_reward) == (-1.0, 1.0)
     assert 2 <= seen.shortest < seen.longest == 30
-    assert report.cost is not None
     assert report.cost.steps_per_second > 0
     assert 0 < (report.cost.reset_share or 0) < 1
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tengen.actors import EnvironmentPort, Slots, StepBlock, step_tensors
-from tengen.envs import ActionSpec, Arrays, EnvSpec, Step
+from tengen.actors import EnvironmentPort, StepBlock, step_tensors
+from tengen.envs import ActionSpec, EnvSpec, Step
 from tengen.errors import RunError, UsageError
 from tengen.evaluation import Acting, play_episodes
 from tengen.evaluation.episodes.play import Draws, mean_interval
@@ -29,12 +28,7 @@ class ScriptedEnv:
     the steps done. Every second episode of a copy is truncated; the others terminate.
     """
 
-    def __init__(
-        self,
-        lengths: Sequence[Sequence[int]],
-        reward: Callable[[int, int, int, int], float],
-        actions: ActionSpec = CHOICES,
-    ) -> None:
+    def __init__(self, lengths, reward, actions=CHOICES):
         self.num_envs = len(lengths)
         self.lengths = lengths
         self.reward = reward
@@ -47,13 +41,13 @@ class ScriptedEnv:
         )
         self.taken: list[list[Any]] = []
 
-    def reset(self) -> Arrays:
+    def reset(self):
         self.episode = np.zeros(self.num_envs, np.int64)
         self.time = np.zeros(self.num_envs, np.int64)
         self.is_over = np.zeros(self.num_envs, np.bool_)
         return self._seen()
 
-    def step(self, actions: NDArray[Any]) -> Step:
+    def step(self, actions):
         self.taken.append(actions.tolist())
         reward = np.zeros(self.num_envs, np.float32)
         terminated, truncated = np.zeros((2, self.num_envs), np.bool_)
@@ -73,16 +67,16 @@ class ScriptedEnv:
         self.is_over = terminated | truncated
         return Step(self._seen(), reward, terminated, truncated, is_reset)
 
-    def observed(self, observation: Any) -> Arrays:
+    def observed(self, observation):
         raise NotImplementedError
 
-    def own_action(self, action: NDArray[Any]) -> Any:
+    def own_action(self, action):
         raise NotImplementedError
 
-    def close(self) -> None:
+    def close(self):
         pass
 
-    def _seen(self) -> Arrays:
+    def _seen(self):
         copies = np.arange(self.num_envs)
         seen = np.stack([copies, self.episode, self.time], axis=1)
         return {"observation": seen.astype(np.float32)}
@@ -91,13 +85,13 @@ class ScriptedEnv:
 class FirstLogit:
     """A policy that takes the likeliest of three actions, without random numbers."""
 
-    def num_uniforms(self, actions: ActionSpec) -> int:
+    def num_uniforms(self, actions):
         return 0
 
-    def act(self, outputs: Arrays, actions: ActionSpec, *_: Any) -> Arrays:
+    def act(self, outputs, actions, *_):
         return self.act_greedily(outputs, actions)
 
-    def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
+    def act_greedily(self, outputs, actions):
         return {"action": outputs["policy"].argmax(axis=1)}
 
 
@@ -108,7 +102,7 @@ class Counting:
     precision: Any = "fp32"
     batch_shape: Any = "dynamic"
 
-    def __init__(self, **inputs: TensorSpec) -> None:
+    def __init__(self, **inputs):
         self.signature = Signature(
             inputs={"observation": TensorSpec(shape=(3,)), **inputs},
             outputs={"policy": TensorSpec(shape=(3,))},
@@ -117,11 +111,11 @@ class Counting:
         self.rows: list[dict[str, Any]] = []
         self.answer = 1.0
 
-    def bind(self, inputs: Any, outputs: Any, state: Any = None) -> Counting:
+    def bind(self, inputs, outputs, state=None):
         self.arrays = inputs, outputs, state
         return self
 
-    def run(self, num_rows: int) -> None:
+    def run(self, num_rows):
         inputs, outputs, state = self.arrays
         self.rows.append(
             {n: a.copy() for n, a in (*inputs.items(), *state.items())},
@@ -132,14 +126,14 @@ class Counting:
         state["count"] += 1
 
 
-def one_a_step(c: int, k: int, t: int, action: int) -> float:
+def one_a_step(c, k, t, action):
     return 1.0
 
 
-def test_episodes_are_given_out_before_the_first_step() -> None:
+def test_episodes_are_given_out_before_the_first_step():
     """Copy 0 plays every other episode, though it is much slower than copy 1."""
     env = ScriptedEnv([[100, 200, 300], [1, 2, 3]], one_a_step)
-    told: list[int] = []
+    told = []
     report = play_episodes(
         env, FirstLogit(), Counting(), 5, model="m", watch=told.append
     )
@@ -152,7 +146,7 @@ def test_episodes_are_given_out_before_the_first_step() -> None:
     assert len(env.taken) == 100 + 1 + 200 + 1 + 300
 
 
-def test_an_episode_that_never_ends_is_cut() -> None:
+def test_an_episode_that_never_ends_is_cut():
     """The cut copy plays no further episode; the other copy's are complete."""
     env = ScriptedEnv([[10**9], [3, 4, 3]], one_a_step)
     report = play_episodes(env, FirstLogit(), Counting(), 6, model="m", max_steps=20)
@@ -171,18 +165,17 @@ def test_an_episode_that_never_ends_is_cut() -> None:
 
 
 @pytest.mark.parametrize("num_envs", [1, 2, 3, 7])
-def test_every_number_of_copies_counts_as_many_episodes(num_envs: int) -> None:
+def test_every_number_of_copies_counts_as_many_episodes(num_envs):
     lengths = [[1 + (c + k * num_envs) for k in range(7)] for c in range(num_envs)]
     env = ScriptedEnv(lengths, one_a_step)
     report = play_episodes(env, FirstLogit(), Counting(), 7, model="m")
     assert report.returns == report.lengths == (1, 2, 3, 4, 5, 6, 7)
 
 
-def test_the_mean_and_its_interval() -> None:
+def test_the_mean_and_its_interval():
     env = ScriptedEnv([[2]], lambda c, k, t, action: (k + 1) * 0.5)
     report = play_episodes(env, FirstLogit(), Counting(), 3, model="m")
     assert report.returns == (1.0, 2.0, 3.0)
-    assert report.interval is not None
     # The standard deviation is 1; the t quantile for 2 degrees of freedom is 4.30265.
     half = 4.30265 / 3**0.5
     assert report.interval == pytest.approx((2 - half, 2 + half), abs=1e-4)
@@ -199,16 +192,16 @@ def test_the_mean_and_its_interval() -> None:
     }
 
 
-def test_one_episode_has_no_interval() -> None:
+def test_one_episode_has_no_interval():
     env = ScriptedEnv([[4]], one_a_step)
     report = play_episodes(env, FirstLogit(), Counting(), 1, model="m").to_json()
     assert (report["mean_return"], report["low"], report["high"]) == (4.0, None, None)
 
 
-def test_memory_begins_anew_with_each_episode() -> None:
+def test_memory_begins_anew_with_each_episode():
     """An action is rewarded if it is the step's index in the episode, modulo 3."""
 
-    def right(c: int, k: int, t: int, action: int) -> float:
+    def right(c, k, t, action):
         return float(action == t % 3)
 
     env = ScriptedEnv([[2, 4, 3, 5], [7, 1, 1, 4]], right)
@@ -216,12 +209,12 @@ def test_memory_begins_anew_with_each_episode() -> None:
     assert report.returns == report.lengths == (2, 7, 4, 1, 3, 1, 5, 4)
 
 
-def test_a_network_is_shown_what_it_was_trained_with() -> None:
+def test_a_network_is_shown_what_it_was_trained_with():
     """The inputs equal an actor's, also the state, last action and last reward."""
     lengths = [[3, 1, 2], [2, 2, 4]]
     last = {"last_action": TensorSpec(shape=(3,)), "last_reward": TensorSpec()}
 
-    def reward(c: int, k: int, t: int, action: int) -> float:
+    def reward(c, k, t, action):
         return 100 * c + 10 * k + t + 0.25 * action
 
     evaluated = Counting(**last)
@@ -256,9 +249,9 @@ def test_a_network_is_shown_what_it_was_trained_with() -> None:
     assert evaluated.rows[1]["last_reward"].tolist() == [0, 100]
 
 
-def test_real_numbers_are_taken_within_their_bounds() -> None:
+def test_real_numbers_are_taken_within_their_bounds():
     class Beyond(FirstLogit):
-        def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
+        def act_greedily(self, outputs, actions):
             return {"action": np.full((1, 2), (-3.0, 0.25), np.float32)}
 
     bounds = ActionSpec(shape=(2,), low=(-1.0, -1.0), high=(1.0, 1.0))
@@ -267,7 +260,7 @@ def test_real_numbers_are_taken_within_their_bounds() -> None:
     assert env.taken == [[[-1.0, 0.25]]] * 2
 
 
-def test_an_answer_that_is_no_number_ends_it() -> None:
+def test_an_answer_that_is_no_number_ends_it():
     network = Counting()
     network.answer = float("nan")
     with refused(RunError, "policy (model runs/x)"):
@@ -276,7 +269,7 @@ def test_an_answer_that_is_no_number_ends_it() -> None:
         )
 
 
-def test_copies_that_no_episode_is_for_are_refused() -> None:
+def test_copies_that_no_episode_is_for_are_refused():
     env = ScriptedEnv([[1], [1]], one_a_step)
     with refused(UsageError, "num_envs (2)"):
         play_episodes(env, FirstLogit(), Counting(), 1, model="m")
@@ -287,32 +280,30 @@ TABLE = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 9: 2.262, 30: 2.042, 99: 1.984
 
 
 @pytest.mark.parametrize("freedom", TABLE)
-def test_the_table(freedom: int) -> None:
+def test_the_table(freedom):
     num_values = freedom + 1
     # Half are 1 above the mean and half 1 below; an odd value is the mean.
     values = [7.0 + (-1) ** i for i in range(num_values - num_values % 2)]
     values += [7.0] * (num_values % 2)
     spread = math.sqrt((num_values - num_values % 2) / freedom)
     interval = mean_interval(values)
-    assert interval is not None
     half = TABLE[freedom] * spread / math.sqrt(num_values)
     assert interval == pytest.approx((7 - half, 7 + half), rel=2e-4)
 
 
-def test_very_many_values_are_as_the_normal_distribution_says() -> None:
+def test_very_many_values_are_as_the_normal_distribution_says():
     values = np.tile([0.0, 2.0], 200_000)
     interval = mean_interval(values.tolist())
-    assert interval is not None
     half = 1.959964 / math.sqrt(len(values))
     assert interval == pytest.approx((1 - half, 1 + half), abs=1e-7)
 
 
-def test_one_value_and_equal_values() -> None:
+def test_one_value_and_equal_values():
     assert mean_interval([3.0]) is None
     assert mean_interval([3.0, 3.0, 3.0]) == (3.0, 3.0)
 
 
-def test_nineteen_of_twenty_intervals_hold_the_mean() -> None:
+def test_nineteen_of_twenty_intervals_hold_the_mean():
     """Samples have five values; a normal quantile would give only 88 %."""
     samples = np.random.default_rng(1).normal(4.0, 3.0, (4000, 5))
     intervals = [mean_interval(row.tolist()) for row in samples]
@@ -330,19 +321,17 @@ OUTPUTS = {"policy": np.zeros((NUM_ROWS, 1), np.float32)}
 class Fixed:
     """A policy whose best action is the last one, and which samples the first one."""
 
-    def num_uniforms(self, actions: ActionSpec) -> int:
+    def num_uniforms(self, actions):
         return 1
 
-    def act(
-        self, outputs: Arrays, actions: ActionSpec, uniforms: Any, slots: Slots
-    ) -> Arrays:
+    def act(self, outputs, actions, uniforms, slots):
         assert uniforms.shape == (len(outputs["policy"]), 1)
         return {"action": np.zeros_like(self._best(outputs, actions))}
 
-    def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
+    def act_greedily(self, outputs, actions):
         return {"action": self._best(outputs, actions)}
 
-    def _best(self, outputs: Arrays, actions: ActionSpec) -> NDArray[Any]:
+    def _best(self, outputs, actions):
         last: NDArray[Any] = np.array(actions.num_choices, np.int64) - 1
         if not actions.is_discrete:
             last = np.array(actions.high, np.float32)
@@ -351,16 +340,16 @@ class Fixed:
         ).copy()
 
 
-def chosen(acting: Acting, actions: ActionSpec, seed: int = 0) -> NDArray[Any]:
+def chosen(acting, actions, seed=0):
     return acting.choose(Fixed(), OUTPUTS, actions, Draws(seed))
 
 
-def test_greedy_takes_the_best_and_sampled_draws() -> None:
+def test_greedy_takes_the_best_and_sampled_draws():
     assert (chosen(Acting(), NUM_CHOICES) == 3).all()
     assert (chosen(Acting(mode="sampled"), NUM_CHOICES) == 0).all()
 
 
-def test_epsilon_takes_any_action_in_its_share_of_steps() -> None:
+def test_epsilon_takes_any_action_in_its_share_of_steps():
     taken = chosen(Acting(mode="epsilon", epsilon=0.4), NUM_CHOICES)
     shares = np.bincount(taken, minlength=4) / NUM_ROWS
     # A random action can be the best one too; standard deviations are below 0.008.
@@ -372,11 +361,11 @@ def test_epsilon_takes_any_action_in_its_share_of_steps() -> None:
         assert shares == pytest.approx([1 / num_choices] * num_choices, abs=0.04)
 
 
-def test_real_numbers_have_no_epsilon() -> None:
+def test_real_numbers_have_no_epsilon():
     assert (chosen(Acting(mode="epsilon", epsilon=1.0), NUMBERS) == 1.0).all()
 
 
-def test_each_step_draws_anew_and_a_seed_repeats_it() -> None:
+def test_each_step_draws_anew_and_a_seed_repeats_it():
     acting, draws = Acting(mode="epsilon", epsilon=0.5), Draws(3)
     first, second = (
         acting.choose(Fixed(), OUTPUTS, NUM_CHOICES, draws).tolist() for _ in range(2)
@@ -386,9 +375,9 @@ def test_each_step_draws_anew_and_a_seed_repeats_it() -> None:
     assert chosen(acting, NUM_CHOICES, seed=4).tolist() != first
 
 
-def test_what_it_says_and_refuses() -> None:
+def test_what_it_says_and_refuses():
     assert str(Acting()) == "greedy"
-    assert str(Acting(mode="epsilon")) == "greedy but for epsilon 0.001"
+    assert str(Acting(mode="epsilon")) == "greedy, except for epsilon 0.001"
     for epsilon in (-0.1, 1.1, float("nan")):
         with refused(UsageError, "epsilon ("):
             Acting(mode="epsilon", epsilon=epsilon)

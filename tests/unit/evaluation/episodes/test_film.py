@@ -202,7 +202,7 @@ def test_which_format_is_chosen(tmp_path: Path, monkeypatch: Any) -> None:
     program = fake_ffmpeg(tmp_path, FAKE)
     chosen = choose_format()
     assert isinstance(chosen, Mp4)
-    assert chosen.why == f"mp4 by {program}"
+    assert chosen.why == f"mp4, with {program}"
     shown = pictures(3)
     made = chosen.begin(shown[0], 15.0)
     for picture in shown:
@@ -220,4 +220,4 @@ def test_an_encoder_that_fails_is_one_line(tmp_path: Path) -> None:
     made = Mp4(fake_ffmpeg(tmp_path, BROKEN)).begin(pictures(1)[0], 15.0)
     with pytest.raises(RunError) as failed:
         made.finish()
-    assert "ffmpeg ended with code 1: Unknown encoder 'libx264'; " in str(failed.value)
+    assert "with exit code 1: Unknown encoder 'libx264'; " in str(failed.value)

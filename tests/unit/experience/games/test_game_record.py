@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import random
 import struct
 
@@ -21,12 +19,12 @@ from tests.refusals import refused
         (bytes(range(31, -1, -1)), 0x113FDB5C),
     ],
 )
-def test_crc32c_of_known_vectors(data: bytes, crc: int) -> None:
+def test_crc32c_of_known_vectors(data, crc):
     assert _core.crc32c(data) == crc
     assert _core.crc32c_portable(data) == crc
 
 
-def test_crc32c_agrees_with_the_table_and_continues() -> None:
+def test_crc32c_agrees_with_the_table_and_continues():
     rng = random.Random(1)
     for size in range(200):
         data = rng.randbytes(size)
@@ -35,7 +33,7 @@ def test_crc32c_agrees_with_the_table_and_continues() -> None:
         assert _core.crc32c(data[cut:], _core.crc32c(data[:cut])) == _core.crc32c(data)
 
 
-def test_a_worked_record_has_the_documented_bytes() -> None:
+def test_a_worked_record_has_the_documented_bytes():
     ply = _core.PlyRecord()
     ply.action, ply.root_value, ply.num_simulations = 0x0102, -0.5, 64
     ply.policy_weight, ply.value_weight = 1.0, 0.25
@@ -54,7 +52,7 @@ def test_a_worked_record_has_the_documented_bytes() -> None:
     assert _core.encode_game(record) == expected
 
 
-def test_a_record_of_the_version_before_has_no_leads() -> None:
+def test_a_record_of_the_version_before_has_no_leads():
     record = random_game("tictactoe", 1)
     for ply in record.plies:
         ply.lead = _core.NO_LEAD
@@ -72,12 +70,12 @@ def test_a_record_of_the_version_before_has_no_leads() -> None:
         _core.decode_game(b"\x03" + old[1:])
 
 
-def _lengths(record: _core.GameRecord) -> tuple[int, int]:
+def _lengths(record):
     return len(record.opening), len(record.plies)
 
 
 @pytest.mark.parametrize("name", ["tictactoe", "connect4", "gomoku/9"])
-def test_random_records_come_back_the_same(name: str) -> None:
+def test_random_records_come_back_the_same(name):
     for index in range(50):
         record = random_game(name, index)
         data = _core.encode_game(record)
@@ -85,7 +83,7 @@ def test_random_records_come_back_the_same(name: str) -> None:
         assert _core.encode_game(_core.decode_game(data)) == data
 
 
-def test_every_truncation_and_extension_is_refused() -> None:
+def test_every_truncation_and_extension_is_refused():
     data = _core.encode_game(random_game("tictactoe", 1))
     for size in range(len(data)):
         with pytest.raises(_core.CoreError):
@@ -94,7 +92,7 @@ def test_every_truncation_and_extension_is_refused() -> None:
         _core.decode_game(data + b"\0")
 
 
-def test_a_newer_record_is_refused_by_its_version() -> None:
+def test_a_newer_record_is_refused_by_its_version():
     data = bytearray(_core.encode_game(random_game("tictactoe", 1)))
     for version in (1, 4):
         data[0] = version
@@ -102,7 +100,7 @@ def test_a_newer_record_is_refused_by_its_version() -> None:
             _core.decode_game(bytes(data))
 
 
-def test_records_that_break_a_rule_are_not_encoded() -> None:
+def test_records_that_break_a_rule_are_not_encoded():
     long_name = random_game("tictactoe", 1)
     long_name.variant = "v" * 256
     with refused(_core.CoreError, "variant (", "255"):

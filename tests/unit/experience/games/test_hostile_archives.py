@@ -1,7 +1,5 @@
 """Archives that damage changed, or that were made to harm: one line, and no harm."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -10,9 +8,6 @@ import re
 import struct
 import tracemalloc
 import zipfile
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +24,7 @@ GAME = "connect4"
 
 
 @pytest.fixture(scope="module")
-def segment(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def segment(tmp_path_factory):
     """A sealed segment of six games."""
     with ExperienceWriter(tmp_path_factory.mktemp("writer"), 1) as writer:
         games = writer.open_games(0, GAME)
@@ -37,11 +32,10 @@ def segment(tmp_path_factory: pytest.TempPathFactory) -> bytes:
             games.sink.put(random_game(GAME, index))
         games.close()
         path = writer.seal(0)
-    assert path is not None
     return path.read_bytes()
 
 
-def use(path: Path) -> None:
+def use(path):
     """Reads a segment as the learner does, and derives every row."""
     with SegmentReader(path) as reader:
         columns = reader.game_columns()
@@ -52,7 +46,7 @@ def use(path: Path) -> None:
         assert np.isfinite(column).all(), name
 
 
-def test_damage_anywhere_is_one_line(tmp_path: Path, segment: bytes) -> None:
+def test_damage_anywhere_is_one_line(tmp_path, segment):
     path = tmp_path / "000000.npz"
     path.write_bytes(segment)
     use(path)
@@ -64,7 +58,7 @@ def test_damage_anywhere_is_one_line(tmp_path: Path, segment: bytes) -> None:
     assert sum(why is not None for why in reasons) > 200
 
 
-def edited(rng: random.Random, column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def edited(rng, column):
     """A column that is another: values, length, type or axes."""
     kind = rng.randrange(6)
     if kind == 0 and column.size:
@@ -84,7 +78,7 @@ def edited(rng: random.Random, column: np.ndarray[Any, Any]) -> np.ndarray[Any, 
     return column
 
 
-def test_columns_that_do_not_fit_are_one_line(tmp_path: Path, segment: bytes) -> None:
+def test_columns_that_do_not_fit_are_one_line(tmp_path, segment):
     """With CRCs that are right: a process that is wrong, or means harm."""
     path = tmp_path / "000000.npz"
     path.write_bytes(segment)
@@ -109,9 +103,7 @@ def test_columns_that_do_not_fit_are_one_line(tmp_path: Path, segment: bytes) ->
     ("name", "dtype"),
     [("action", np.float32), ("action", bool), ("root_value", np.float64)],
 )
-def test_a_column_of_another_kind_is_not_rounded(
-    tmp_path: Path, segment: bytes, name: str, dtype: type
-) -> None:
+def test_a_column_of_another_kind_is_not_rounded(tmp_path, segment, name, dtype):
     path = tmp_path / "000000.npz"
     path.write_bytes(segment)
     with ArchiveReader(path) as reader:
@@ -129,20 +121,20 @@ def test_a_column_of_another_kind_is_not_rounded(
 class Harm:
     """Makes a file when it is unpickled."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         self.path = path
 
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
+    def __reduce__(self):
         return os.mkdir, (str(self.path),)
 
 
-def npy(header: str, data: bytes = bytes(16), magic: bytes = b"\x01\x00") -> bytes:
+def npy(header, data=bytes(16), magic=b"\x01\x00"):
     size = "<H" if magic == b"\x01\x00" else "<I"
     text = header.encode()
     return b"\x93NUMPY" + magic + struct.pack(size, len(text)) + text + data
 
 
-def described(descr: str, shape: str = "(2,)") -> bytes:
+def described(descr, shape="(2,)"):
     return npy(f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}")
 
 
@@ -181,21 +173,21 @@ HEADERS = {
 }
 
 
-def archive(path: Path, entry: bytes, how: int = zipfile.ZIP_STORED) -> None:
+def archive(path, entry, how=zipfile.ZIP_STORED):
     with zipfile.ZipFile(path, "w", how) as file:
         file.writestr("meta.json", json.dumps({"schema": SCHEMA}))
         file.writestr("x.npy", entry)
 
 
 @pytest.mark.parametrize("name", HEADERS)
-def test_a_hostile_header_is_one_line(tmp_path: Path, name: str) -> None:
+def test_a_hostile_header_is_one_line(tmp_path, name):
     path = tmp_path / "a.npz"
     archive(path, HEADERS[name])
     with ArchiveReader(path) as reader:
         assert "damaged, column x" in (reason(reader.read, "x") or "")
 
 
-def test_nothing_is_unpickled(tmp_path: Path) -> None:
+def test_nothing_is_unpickled(tmp_path):
     path, harm = tmp_path / "a.npz", tmp_path / "harm"
     buffer = io.BytesIO()
     objects = np.array([Harm(harm)], object)
@@ -210,7 +202,7 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
     assert harm.exists()
 
 
-def measured(path: Path) -> tuple[str | None, int]:
+def measured(path):
     """Why the column is refused, and the most bytes that reading it took."""
     with ArchiveReader(path) as reader:
         tracemalloc.start()
@@ -220,7 +212,7 @@ def measured(path: Path) -> tuple[str | None, int]:
     return why, peak
 
 
-def test_a_bomb_does_not_go_off(tmp_path: Path) -> None:
+def test_a_bomb_does_not_go_off(tmp_path):
     """80 MB in 80 KB, which zip may say or not."""
     path = tmp_path / "a.npz"
     archive(path, bytes(80_000_000), zipfile.ZIP_DEFLATED)
@@ -237,12 +229,12 @@ def test_a_bomb_does_not_go_off(tmp_path: Path) -> None:
     for name, data in claims.items():
         path.write_bytes(data)
         why, peak = measured(path)
-        wanted = "as large as it says" if name == "true" else "differs from its CRC"
+        wanted = "an impossible size" if name == "true" else "is wrong"
         assert wanted in (why or "")
         assert peak < 1_000_000
 
 
-def test_a_description_that_is_a_bomb_does_not_go_off(tmp_path: Path) -> None:
+def test_a_description_that_is_a_bomb_does_not_go_off(tmp_path):
     """16 MB of JSON in 50 KB, which would be 400 MB of objects."""
     path = tmp_path / "000000.npz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
@@ -253,11 +245,11 @@ def test_a_description_that_is_a_bomb_does_not_go_off(tmp_path: Path) -> None:
     why = reason(ArchiveReader, path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert "meta.json cannot be as large as it says" in (why or "")
+    assert "meta.json declares an impossible size" in (why or "")
     assert peak < 1_000_000
 
 
-def test_an_entry_beyond_its_file_is_one_line(tmp_path: Path) -> None:
+def test_an_entry_beyond_its_file_is_one_line(tmp_path):
     path = tmp_path / "a.npz"
     archive(path, described("'<i8'"))
     whole = path.read_bytes()
@@ -284,7 +276,7 @@ def test_an_entry_beyond_its_file_is_one_line(tmp_path: Path) -> None:
         b"{}",
     ],
 )
-def test_a_hostile_description_is_one_line(tmp_path: Path, meta: bytes) -> None:
+def test_a_hostile_description_is_one_line(tmp_path, meta):
     path = tmp_path / "000000.npz"
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("meta.json", meta)
@@ -293,7 +285,7 @@ def test_a_hostile_description_is_one_line(tmp_path: Path, meta: bytes) -> None:
 
 
 @pytest.mark.parametrize("said", [None, -1, "1", 1.5, True, [1]])
-def test_numbers_of_a_description_are_numbers(tmp_path: Path, said: Any) -> None:
+def test_numbers_of_a_description_are_numbers(tmp_path, said):
     folder = tmp_path / "w" / "1"
     folder.mkdir(parents=True)
     path = folder / "000000.npz"
@@ -305,7 +297,7 @@ def test_numbers_of_a_description_are_numbers(tmp_path: Path, said: Any) -> None
             Manifest(tmp_path).discover()
 
 
-def test_many_entries_are_no_hang(tmp_path: Path) -> None:
+def test_many_entries_are_no_hang(tmp_path):
     """Of one name: the last one counts."""
     path = tmp_path / "a.npz"
     with zipfile.ZipFile(path, "w") as file:

@@ -1,14 +1,10 @@
 """Files of a run that damage changed, or that were made to harm: one line, no harm."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import random
 import shutil
 import threading
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +31,7 @@ NUMBERS = (0, 1, -1, 2**31, 2**63, 2**200, 1.5, float("inf"), float("nan"))
 VALUES = (None, True, "", "x", "\0", [], [0], {}, {"a": 1}, *NUMBERS)
 
 
-def changed(rng: random.Random, value: Any) -> Any:
+def changed(rng, value):
     """JSON values of which one is another, is missing, or is one too many."""
     if isinstance(value, dict) and value and rng.random() < 0.9:
         key = rng.choice(sorted(value))
@@ -49,20 +45,20 @@ def changed(rng: random.Random, value: Any) -> Any:
     return rng.choice(VALUES)
 
 
-def write_frames(path: Path, meta: str, frames: list[bytes]) -> None:
+def write_frames(path, meta, frames):
     journal = _core.Journal(str(path), meta)
     for frame in frames:
         journal.append(frame)
     journal.close()
 
 
-def seal(folder: Path) -> None:
+def seal(folder):
     recorded_games(folder, 0)
     with ExperienceWriter(folder, 2) as writer:
         writer.seal(0)
 
 
-def test_journals_of_anything_are_sealed_or_refused(tmp_path: Path) -> None:
+def test_journals_of_anything_are_sealed_or_refused(tmp_path):
     """Whole frames that are no games, as they come with a CRC that is right."""
     rng = random.Random(1)
     games = [_core.encode_game(random_game("connect4", index)) for index in range(3)]
@@ -84,14 +80,14 @@ def test_journals_of_anything_are_sealed_or_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("meta", ["", "[]", "7", "{", "[" * 100_000, "\x00", "null"])
-def test_a_journal_without_an_object_is_one_line(tmp_path: Path, meta: str) -> None:
+def test_a_journal_without_an_object_is_one_line(tmp_path, meta):
     path = tmp_path / "a.journal"
     write_frames(path, meta, [b"frame"])
     with refused(RunError, "JSON"):
         read_journal(path)
 
 
-def test_a_journal_of_marks_alone_is_no_hang(tmp_path: Path) -> None:
+def test_a_journal_of_marks_alone_is_no_hang(tmp_path):
     path = tmp_path / "a.journal"
     OpenSegment(path, {}).close()
     # Each claims half a megabyte that follows.
@@ -103,13 +99,13 @@ def test_a_journal_of_marks_alone_is_no_hang(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def shuffled(tmp_path_factory: pytest.TempPathFactory) -> NumberedFolder:
+def shuffled(tmp_path_factory):
     """A turn of tictactoe."""
     path = tmp_path_factory.mktemp("run")
     write_generation(path / "experience", 1, 30, name="tictactoe")
     folder = NumberedFolder(path / "shuffled")
 
-    def open_window(state: Any) -> GameWindow:
+    def open_window(state):
         config = WindowConfig(min_rows=20)
         return GameWindow("tictactoe", path / "experience", config, 7, state, False)
 
@@ -117,14 +113,14 @@ def shuffled(tmp_path_factory: pytest.TempPathFactory) -> NumberedFolder:
     return folder
 
 
-def use_shard(path: Path) -> None:
+def use_shard(path):
     rows = read_shard(path, "tictactoe")
     assert rows.keys.dtype == np.int64
     assert rows.columns["planes"].shape[1:] == (3, 3, 3)
     assert {len(column) for column in rows.columns.values()} == {len(rows.keys)}
 
 
-def test_shards_are_read_or_refused(tmp_path: Path, shuffled: NumberedFolder) -> None:
+def test_shards_are_read_or_refused(tmp_path, shuffled):
     whole = shuffled.entry(0) / "shard-0000.npz"
     use_shard(whole)
     path = tmp_path / "shard-0000.npz"
@@ -138,9 +134,7 @@ def test_shards_are_read_or_refused(tmp_path: Path, shuffled: NumberedFolder) ->
         reason(use_shard, path)
 
 
-def test_shards_that_claim_anything_are_refused(
-    tmp_path: Path, shuffled: NumberedFolder
-) -> None:
+def test_shards_that_claim_anything_are_refused(tmp_path, shuffled):
     with ArchiveReader(shuffled.entry(0) / "shard-0000.npz") as reader:
         columns = {name: reader.read(name) for name in reader.names()}
         meta = reader.meta
@@ -152,7 +146,7 @@ def test_shards_that_claim_anything_are_refused(
         assert "not those of tictactoe" in (reason(use_shard, path) or "")
     counts = {"policy_count": np.full_like(columns["policy_count"], 255)}
     path.write_bytes(pack(meta, {**columns, **counts}))
-    assert "number of its entries" in (reason(use_shard, path) or "")
+    assert "number of entries" in (reason(use_shard, path) or "")
     for name in columns:
         for column in (columns[name][:-1], columns[name][None], np.zeros(3, np.int8)):
             path.write_bytes(pack(meta, {**columns, name: column}))
@@ -176,16 +170,16 @@ def test_shards_that_claim_anything_are_refused(
         reason(use_shard, path)
 
 
-def test_a_small_shard_takes_little_memory(tmp_path: Path) -> None:
+def test_a_small_shard_takes_little_memory(tmp_path):
     zeros = np.zeros(1 << 23, np.uint8)
     path = tmp_path / "shard-0000.npz"
     columns = {f"column_{number}": zeros for number in range(9)}
     path.write_bytes(pack({}, columns, deflates=True))
     assert path.stat().st_size < 1 << 20
-    assert "cannot be as large" in (reason(use_shard, path) or "")
+    assert "declares an impossible size" in (reason(use_shard, path) or "")
 
 
-def test_turns_are_read_or_refused(tmp_path: Path, shuffled: NumberedFolder) -> None:
+def test_turns_are_read_or_refused(tmp_path, shuffled):
     folder = NumberedFolder(tmp_path / "shuffled")
     shutil.copytree(shuffled.entry(0), folder.entry(0))
     path = folder.entry(0) / "turn.json"
@@ -194,7 +188,7 @@ def test_turns_are_read_or_refused(tmp_path: Path, shuffled: NumberedFolder) -> 
     rng = random.Random(4)
     config = WindowConfig(min_rows=20)
 
-    def use(which: int) -> None:
+    def use(which):
         read_turn(folder, which)
         state = read_window_state(folder, which)
         GameWindow("tictactoe", tmp_path, config, 7, state, False)
@@ -208,7 +202,7 @@ def test_turns_are_read_or_refused(tmp_path: Path, shuffled: NumberedFolder) -> 
         assert reason(use, 0) is not None
 
 
-def test_run_json_is_read_or_refused(tmp_path: Path) -> None:
+def test_run_json_is_read_or_refused(tmp_path):
     run = RunDirectory.create_or_resume(tmp_path / "run")
     content = {"schema": 1, "config": {"task": "go/9", "seed": 7}, "measured": {"a": 1}}
     rng = random.Random(5)
@@ -221,7 +215,7 @@ def test_run_json_is_read_or_refused(tmp_path: Path) -> None:
     assert run.read_run() == content
 
 
-def games_in_flight() -> list[bytes]:
+def games_in_flight():
     rules = core_game(make("connect4"))
     queue = _core.GameQueue(seed=1, generation=1, model=1, num_games=4)
     settings = SelfplayConfig(num_slots=4, full_simulations=4).to_native()
@@ -233,13 +227,13 @@ def games_in_flight() -> list[bytes]:
     return list(queue.unfinished())
 
 
-def test_games_in_flight_are_gone_on_with_or_refused(tmp_path: Path) -> None:
+def test_games_in_flight_are_gone_on_with_or_refused(tmp_path):
     kept = games_in_flight()
     rules = core_game(make("connect4"))
     settings = SelfplayConfig(num_slots=4, full_simulations=4).to_native()
     rng = random.Random(6)
 
-    def go_on(games: list[bytes]) -> None:
+    def go_on(games):
         queue = _core.GameQueue(
             seed=1, generation=1, model=1, num_games=4, unfinished=games
         )

@@ -1,10 +1,6 @@
-from __future__ import annotations
-
 import random
 import struct
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -19,26 +15,26 @@ FRAME_BYTES = 12  # before a payload
 
 
 @pytest.fixture(autouse=True)
-def _disarm() -> Iterator[None]:
+def _disarm():
     yield
     _core.set_fault("", _core.FaultAction.NONE)
 
 
-def write(path: Path, frames: list[bytes]) -> None:
+def write(path, frames):
     journal = _core.Journal(str(path), META)
     for frame in frames:
         journal.append(frame)
     journal.close()
 
 
-def test_frames_come_back_in_order(tmp_path: Path) -> None:
+def test_frames_come_back_in_order(tmp_path):
     rng = random.Random(1)
     frames = [rng.randbytes(rng.randrange(1, 300)) for _ in range(100)]
     write(tmp_path / "a", frames)
     assert _core.read_journal(str(tmp_path / "a")) == (META, frames, [])
 
 
-def test_the_file_has_the_documented_bytes(tmp_path: Path) -> None:
+def test_the_file_has_the_documented_bytes(tmp_path):
     write(tmp_path / "a", [b"xyz"])
     start = b"TENGENJL" + struct.pack("<II", 2, len(META))
     header = start + struct.pack("<I", _core.crc32c(start + META.encode()))
@@ -48,7 +44,7 @@ def test_the_file_has_the_documented_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == header + META.encode() + frame
 
 
-def test_durable_counts_follow_appends_and_flush(tmp_path: Path) -> None:
+def test_durable_counts_follow_appends_and_flush(tmp_path):
     journal = _core.Journal(str(tmp_path / "a"), META)
     for _ in range(10):
         journal.append(b"frame")
@@ -60,7 +56,7 @@ def test_durable_counts_follow_appends_and_flush(tmp_path: Path) -> None:
         journal.append(b"frame")
 
 
-def ends_of(frames: list[bytes]) -> list[int]:
+def ends_of(frames):
     """Where the header and each frame end in the file."""
     ends = [HEADER_BYTES]
     for frame in frames:
@@ -68,7 +64,7 @@ def ends_of(frames: list[bytes]) -> list[int]:
     return ends
 
 
-def test_a_tail_torn_at_any_byte_is_told_and_left(tmp_path: Path) -> None:
+def test_a_tail_torn_at_any_byte_is_told_and_left(tmp_path):
     frames = [b"one", b"second", b"3rd frame"]
     write(tmp_path / "whole", frames)
     whole = (tmp_path / "whole").read_bytes()
@@ -85,7 +81,7 @@ def test_a_tail_torn_at_any_byte_is_told_and_left(tmp_path: Path) -> None:
     assert _core.read_journal(str(torn)) == (META, frames, [(ends[-1], 4096, True)])
 
 
-def test_a_flipped_bit_anywhere_costs_its_own_frame_only(tmp_path: Path) -> None:
+def test_a_flipped_bit_anywhere_costs_its_own_frame_only(tmp_path):
     frames = [b"one", b"second", b"3rd frame"]
     write(tmp_path / "whole", frames)
     whole = (tmp_path / "whole").read_bytes()
@@ -100,7 +96,7 @@ def test_a_flipped_bit_anywhere_costs_its_own_frame_only(tmp_path: Path) -> None
         assert _core.read_journal(str(tmp_path / "a")) == (META, left, [gap])
 
 
-def test_a_lost_page_costs_the_frames_that_it_held(tmp_path: Path) -> None:
+def test_a_lost_page_costs_the_frames_that_it_held(tmp_path):
     frames = [bytes([index]) * 1500 for index in range(1, 9)]
     write(tmp_path / "a", frames)
     whole = bytearray((tmp_path / "a").read_bytes())
@@ -113,7 +109,7 @@ def test_a_lost_page_costs_the_frames_that_it_held(tmp_path: Path) -> None:
     assert gaps == [(ends[hit[0]], ends[hit[-1] + 1] - ends[hit[0]], False)]
 
 
-def test_a_mark_within_a_damaged_frame_is_no_frame(tmp_path: Path) -> None:
+def test_a_mark_within_a_damaged_frame_is_no_frame(tmp_path):
     write(tmp_path / "a", [b"x" + b"TNGF" * 10, b"second"])
     content = bytearray((tmp_path / "a").read_bytes())
     content[HEADER_BYTES + FRAME_BYTES] ^= 1
@@ -122,7 +118,7 @@ def test_a_mark_within_a_damaged_frame_is_no_frame(tmp_path: Path) -> None:
     assert frames == [b"second"]
 
 
-def test_a_gap_names_file_place_and_size(tmp_path: Path) -> None:
+def test_a_gap_names_file_place_and_size(tmp_path):
     write(tmp_path / "a.journal", [b"one", b"second"])
     content = bytearray((tmp_path / "a.journal").read_bytes())
     content[-1] ^= 1
@@ -138,15 +134,15 @@ def test_a_gap_names_file_place_and_size(tmp_path: Path) -> None:
     (damage,) = read_journal(tmp_path / "b.journal").gaps
     assert damage == JournalGap(tmp_path / "b.journal", start, 15, False)
     assert str(damage) == (
-        f"journal ({tmp_path / 'b.journal'}) is damaged at byte {start}, 15 bytes; "
-        f"every whole frame was kept"
+        f"journal ({tmp_path / 'b.journal'}) is damaged at byte {start}, 15 bytes; all "
+        "complete frames were kept"
     )
 
 
-def test_threads_append_whole_frames_in_their_own_order(tmp_path: Path) -> None:
+def test_threads_append_whole_frames_in_their_own_order(tmp_path):
     journal = _core.Journal(str(tmp_path / "a"), META, max_queue_bytes=256)
 
-    def work(thread: int) -> None:
+    def work(thread):
         for number in range(200):
             journal.append(struct.pack("<II", thread, number))
 
@@ -156,14 +152,14 @@ def test_threads_append_whole_frames_in_their_own_order(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     journal.close()
-    found: dict[int, list[int]] = {}
+    found = {}
     for frame in _core.read_journal(str(tmp_path / "a"))[1]:
         thread_number, number = struct.unpack("<II", frame)
         found.setdefault(thread_number, []).append(number)
     assert found == {i: list(range(200)) for i in range(4)}
 
 
-def test_an_existing_file_is_never_opened_for_writing(tmp_path: Path) -> None:
+def test_an_existing_file_is_never_opened_for_writing(tmp_path):
     write(tmp_path / "a", [b"one"])
     with refused(_core.CoreError, "exist"):
         _core.Journal(str(tmp_path / "a"), META)
@@ -173,7 +169,7 @@ def test_an_existing_file_is_never_opened_for_writing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"TENGENJL", b"PK\x03\x04" + bytes(60), bytes(60)]
 )
-def test_a_foreign_file_is_refused_and_kept(tmp_path: Path, content: bytes) -> None:
+def test_a_foreign_file_is_refused_and_kept(tmp_path, content):
     path = tmp_path / "foreign.journal"
     path.write_bytes(content)
     with refused(RunError, "foreign.journal"):
@@ -181,7 +177,7 @@ def test_a_foreign_file_is_refused_and_kept(tmp_path: Path, content: bytes) -> N
     assert path.read_bytes() == content
 
 
-def test_a_newer_journal_is_a_usage_error_with_both_versions(tmp_path: Path) -> None:
+def test_a_newer_journal_is_a_usage_error_with_both_versions(tmp_path):
     write(tmp_path / "new.journal", [b"one"])
     content = bytearray((tmp_path / "new.journal").read_bytes())
     content[8] = 9
@@ -190,7 +186,7 @@ def test_a_newer_journal_is_a_usage_error_with_both_versions(tmp_path: Path) -> 
         read_journal(tmp_path / "new.journal")
 
 
-def test_a_damaged_header_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_header_is_refused(tmp_path):
     write(tmp_path / "a", [b"one"])
     content = bytearray((tmp_path / "a").read_bytes())
     content[25] ^= 1
@@ -202,7 +198,7 @@ def test_a_damaged_header_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "point", ["group_gathered", "group_half_written", "group_written"]
 )
-def test_a_full_disk_keeps_what_was_taken(tmp_path: Path, point: str) -> None:
+def test_a_full_disk_keeps_what_was_taken(tmp_path, point):
     journal = _core.Journal(str(tmp_path / "a"), META)
     journal.append(b"before")
     journal.flush()

@@ -1,7 +1,5 @@
 """Parts of a generation that are sealed while the rest of it is played."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -19,7 +17,7 @@ from tengen.experience.games.generations import sealed_generation
 NUM_GAMES = 6
 
 
-def play(folder: Path, incarnation: int) -> None:
+def play(folder, incarnation):
     """Plays what is missing of generation 1; seals a part after each second game."""
     with ExperienceWriter(folder, incarnation) as writer:
         kept = set(writer.recorded_games(1).indices)
@@ -37,9 +35,9 @@ def play(folder: Path, incarnation: int) -> None:
         writer.seal(1)
 
 
-def games_of(folder: Path) -> dict[int, bytes]:
+def games_of(folder):
     """The outcome and plies of each game that is sealed; fails where one is twice."""
-    found: dict[int, bytes] = {}
+    found = {}
     for path in writer_files(folder, "npz"):
         with SegmentReader(path) as reader:
             columns = reader.game_columns()
@@ -52,7 +50,7 @@ def games_of(folder: Path) -> dict[int, bytes]:
     return found
 
 
-def expected() -> dict[int, bytes]:
+def expected():
     found = {}
     for index in range(NUM_GAMES):
         record = random_game("tictactoe", index, 1)
@@ -61,7 +59,7 @@ def expected() -> dict[int, bytes]:
     return found
 
 
-def test_a_part_is_for_learners_while_the_rest_is_played(tmp_path: Path) -> None:
+def test_a_part_is_for_learners_while_the_rest_is_played(tmp_path):
     folder = tmp_path / "selfplay-0"
     with ExperienceWriter(folder, 4) as writer:
         numbers = iter((5, 9))
@@ -87,7 +85,7 @@ def test_a_part_is_for_learners_while_the_rest_is_played(tmp_path: Path) -> None
     assert set(games_of(folder)) == {0, 3}
 
 
-def test_the_games_are_those_of_one_segment(tmp_path: Path) -> None:
+def test_the_games_are_those_of_one_segment(tmp_path):
     play(tmp_path / "selfplay-0", 1)
     assert games_of(tmp_path / "selfplay-0") == expected()
     assert len(writer_files(tmp_path / "selfplay-0", "npz")) == 3
@@ -118,7 +116,7 @@ play(Path(sys.argv[1]), 1)
         "publish.renamed:4:unfinished",
     ],
 )
-def test_a_kill_loses_and_doubles_nothing(tmp_path: Path, fault: str) -> None:
+def test_a_kill_loses_and_doubles_nothing(tmp_path, fault):
     folder = tmp_path / "selfplay-0"
     folders = [str(folder) for folder in Path(__file__).parents[:2]]
     code = CHILD.format(folders=folders)
@@ -136,9 +134,7 @@ def test_a_kill_loses_and_doubles_nothing(tmp_path: Path, fault: str) -> None:
     assert writer_files(folder, "journal") == []
 
 
-def test_who_has_no_room_for_a_part_seals_it_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_has_no_room_for_a_part_seals_it_later(tmp_path, monkeypatch):
     folder = tmp_path / "selfplay-0"
     with ExperienceWriter(folder, 1) as writer:
         numbers = iter(range(2, 9))
@@ -146,7 +142,7 @@ def test_who_has_no_room_for_a_part_seals_it_later(
         opened = OpenGeneration(writer, 1, "tictactoe", segment, lambda: next(numbers))
         opened.sink.put(random_game("tictactoe", 0, 1))
 
-        def full(*_: object) -> None:
+        def full(*_):
             raise _core.DiskFullError("disk is full")
 
         with monkeypatch.context() as patch:

@@ -1,17 +1,12 @@
-from __future__ import annotations
-
 import io
 import json
 import random
 import struct
 import zipfile
 import zlib
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from store_games import num_rows, random_game, write_generation
 
 from tengen import _core
@@ -23,9 +18,7 @@ from tengen.experience.rows.derived_rows import DerivedRows
 from tests.refusals import refused
 
 
-def write_games(
-    directory: Path, incarnation: int, records: list[_core.GameRecord]
-) -> None:
+def write_games(directory, incarnation, records):
     with ExperienceWriter(directory, incarnation) as writer:
         segment = writer.open_games(records[0].generation, "connect4")
         for record in records:
@@ -33,12 +26,12 @@ def write_games(
         segment.close()
 
 
-def seal(directory: Path, incarnation: int, generation: int = 0) -> Path | None:
+def seal(directory, incarnation, generation=0):
     with ExperienceWriter(directory, incarnation) as writer:
         return writer.seal(generation)
 
 
-def read_records(path: Path) -> list[_core.GameRecord]:
+def read_records(path):
     """The records of a segment, rebuilt from its columns by an independent reader."""
     with np.load(path) as columns:
         data = {name: columns[name].tolist() for name in GAME_COLUMNS}
@@ -72,7 +65,7 @@ def _plies(data):
         yield ply
 
 
-def test_numpy_load_gives_the_games_back(tmp_path: Path) -> None:
+def test_numpy_load_gives_the_games_back(tmp_path):
     records = [random_game("connect4", index) for index in range(30)]
     shuffled = random.Random(1).sample(records, len(records))
     write_games(tmp_path / "w", 1, shuffled)
@@ -87,21 +80,20 @@ def test_numpy_load_gives_the_games_back(tmp_path: Path) -> None:
             assert reader.column(name).dtype == dtype
 
 
-def test_bytes_depend_on_the_games_alone(tmp_path: Path) -> None:
+def test_bytes_depend_on_the_games_alone(tmp_path):
     records = [random_game("connect4", index) for index in range(20)]
     write_games(tmp_path / "a", 0, records)
     write_games(tmp_path / "b", 0, records[15:])
     write_games(tmp_path / "b", 3, records[:10][::-1])
     write_games(tmp_path / "b", 10, records[5:])  # some a second time
     first, second = seal(tmp_path / "a", 20), seal(tmp_path / "b", 20)
-    assert first is not None
     assert second == tmp_path / "b" / "10" / "000000.npz"
     assert seal(tmp_path / "b", 21) is None  # there is nothing left to seal
     assert first.read_bytes() == second.read_bytes()
     assert not list(tmp_path.glob("*/*/*.journal"))
 
 
-def test_games_after_sealing_make_a_second_segment(tmp_path: Path) -> None:
+def test_games_after_sealing_make_a_second_segment(tmp_path):
     records = [random_game("connect4", index) for index in range(6)]
     write_games(tmp_path / "w", 0, records[:4])
     seal(tmp_path / "w", 1)
@@ -115,9 +107,7 @@ def test_games_after_sealing_make_a_second_segment(tmp_path: Path) -> None:
     assert read_records(second) == records[4:]
 
 
-def test_games_behind_damage_are_kept_and_the_lost_one_is_missing(
-    tmp_path: Path,
-) -> None:
+def test_games_behind_damage_are_kept_and_the_lost_one_is_missing(tmp_path):
     records = [random_game("connect4", index) for index in range(10)]
     write_games(tmp_path / "whole", 0, records)
     write_games(tmp_path / "w", 0, records)
@@ -137,12 +127,10 @@ def test_games_behind_damage_are_kept_and_the_lost_one_is_missing(
         segment.close()
         second = writer.seal(0)
     first = seal(tmp_path / "whole", 1)
-    assert first is not None
-    assert second is not None
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_entries_are_aligned_and_narrow(tmp_path: Path) -> None:
+def test_entries_are_aligned_and_narrow(tmp_path):
     sealed = write_generation(tmp_path, 0, 50, name="gomoku/9")
     content = sealed.read_bytes()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -161,14 +149,14 @@ def test_entries_are_aligned_and_narrow(tmp_path: Path) -> None:
         assert columns["root_value"].dtype == np.float16
 
 
-def a_file_of_two(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+def a_file_of_two(path):
     noise = np.random.default_rng(0).integers(0, 256, 5000).astype(np.uint8)
     few = np.arange(5000).astype(np.uint8) % 7
     path.write_bytes(pack({"kind": "x"}, {"noise": noise, "few": few}, deflates=True))
     return noise, few
 
 
-def test_a_column_is_deflated_where_that_gains(tmp_path: Path) -> None:
+def test_a_column_is_deflated_where_that_gains(tmp_path):
     path = tmp_path / "a.npz"
     noise, few = a_file_of_two(path)
     with zipfile.ZipFile(path) as archive:
@@ -186,7 +174,7 @@ def test_a_column_is_deflated_where_that_gains(tmp_path: Path) -> None:
         assert np.array_equal(reader.read("noise"), noise)
 
 
-def test_damage_to_a_deflated_column_is_a_run_error(tmp_path: Path) -> None:
+def test_damage_to_a_deflated_column_is_a_run_error(tmp_path):
     path = tmp_path / "a.npz"
     a_file_of_two(path)
     with zipfile.ZipFile(path) as archive:
@@ -205,9 +193,7 @@ def test_damage_to_a_deflated_column_is_a_run_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("schema", [2, 3])
-def test_a_segment_of_an_earlier_schema_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: int
-) -> None:
+def test_a_segment_of_an_earlier_schema_is_read(tmp_path, monkeypatch, schema):
     new = write_generation(tmp_path / "new", 0, 3, name="go/5")
     old = tmp_path / "old.npz"
     with SegmentReader(new) as reader, monkeypatch.context() as then:
@@ -234,7 +220,7 @@ def test_a_segment_of_an_earlier_schema_is_read(
     assert not row["lead_weight"].any()
 
 
-def test_a_column_without_leads_is_next_to_nothing(tmp_path: Path) -> None:
+def test_a_column_without_leads_is_next_to_nothing(tmp_path):
     records = [random_game("connect4", index) for index in range(200)]
     for record in records:
         plies = record.plies
@@ -249,7 +235,7 @@ def test_a_column_without_leads_is_next_to_nothing(tmp_path: Path) -> None:
     assert column.compress_size < column.file_size / 50
 
 
-def test_narrowing_keeps_every_value(tmp_path: Path) -> None:
+def test_narrowing_keeps_every_value(tmp_path):
     columns = {
         f"to_{largest}": np.array([0, largest], np.uint64)
         for largest in (255, 256, 65535, 65536, 2**32 - 1, 2**32)
@@ -263,7 +249,7 @@ def test_narrowing_keeps_every_value(tmp_path: Path) -> None:
         assert read[name].tolist() == column.tolist()
 
 
-def test_every_truncation_is_a_run_error_with_the_name(tmp_path: Path) -> None:
+def test_every_truncation_is_a_run_error_with_the_name(tmp_path):
     content = write_generation(tmp_path, 0, 3).read_bytes()
     path = tmp_path / "cut.npz"
     for size in [*range(0, len(content), 97), len(content) - 1]:
@@ -272,7 +258,7 @@ def test_every_truncation_is_a_run_error_with_the_name(tmp_path: Path) -> None:
             reader.game_columns()
 
 
-def test_a_flipped_bit_in_a_column_is_a_run_error(tmp_path: Path) -> None:
+def test_a_flipped_bit_in_a_column_is_a_run_error(tmp_path):
     sealed = write_generation(tmp_path, 0, 3)
     content = bytearray(sealed.read_bytes())
     with zipfile.ZipFile(sealed) as archive:
@@ -291,8 +277,8 @@ def test_a_flipped_bit_in_a_column_is_a_run_error(tmp_path: Path) -> None:
     ],
 )
 def test_a_segment_of_another_schema_is_a_usage_error_with_both_versions(
-    tmp_path: Path, schema: int, named: tuple[str, ...]
-) -> None:
+    tmp_path, schema, named
+):
     sealed = write_generation(tmp_path, 0, 3)
     content = sealed.read_bytes().replace(b'"schema": 4', b'"schema": %d' % schema)
     meta = content[content.index(b"{") : content.index(b"}") + 1]
@@ -306,7 +292,7 @@ def test_a_segment_of_another_schema_is_a_usage_error_with_both_versions(
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", bytes(4000)])
-def test_a_foreign_segment_is_a_run_error(tmp_path: Path, content: bytes) -> None:
+def test_a_foreign_segment_is_a_run_error(tmp_path, content):
     (tmp_path / "foreign.npz").write_bytes(content)
     with refused(RunError, "foreign.npz"):
         SegmentReader(tmp_path / "foreign.npz")
@@ -314,7 +300,7 @@ def test_a_foreign_segment_is_a_run_error(tmp_path: Path, content: bytes) -> Non
         SegmentReader(tmp_path / "absent.npz")
 
 
-def test_one_process_is_a_writer_and_incarnations_increase(tmp_path: Path) -> None:
+def test_one_process_is_a_writer_and_incarnations_increase(tmp_path):
     with (
         ExperienceWriter(tmp_path / "w", 4),
         refused(UsageError, f"folder ({tmp_path}/w)"),
@@ -325,9 +311,7 @@ def test_one_process_is_a_writer_and_incarnations_increase(tmp_path: Path) -> No
     ExperienceWriter(tmp_path / "w", 5).release()
 
 
-def test_sealing_leaves_no_empty_folder_of_an_earlier_incarnation(
-    tmp_path: Path,
-) -> None:
+def test_sealing_leaves_no_empty_folder_of_an_earlier_incarnation(tmp_path):
     for incarnation in range(1, 4):  # three kills in one generation
         write_games(tmp_path, incarnation, [random_game("connect4", incarnation)])
     with ExperienceWriter(tmp_path, 4) as writer:
@@ -338,7 +322,7 @@ def test_sealing_leaves_no_empty_folder_of_an_earlier_incarnation(
     assert len(read_records(sealed)) == 3
 
 
-def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
+def test_files_of_others_are_left_alone(tmp_path):
     games = [random_game("connect4", index) for index in range(3)]
     write_games(tmp_path, 2, games)
     for stray in ("2/abc.journal", "x/000000.journal", "x/000000.npz"):

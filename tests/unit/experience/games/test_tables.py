@@ -1,11 +1,8 @@
 """Games as columns of equal length, and the page that shows their use."""
 
-from __future__ import annotations
-
 import re
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +20,7 @@ GAME = "connect4"
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> RunDirectory:
+def run(tmp_path):
     """A run with two generations, of three and of two games."""
     run = RunDirectory.create_or_resume(tmp_path / "run")
     run.write_run({"config": {"task": GAME}})
@@ -37,7 +34,7 @@ def run(tmp_path: Path) -> RunDirectory:
     return run
 
 
-def test_a_row_is_a_game_a_ply_or_a_visit(run: RunDirectory) -> None:
+def test_a_row_is_a_game_a_ply_or_a_visit(run):
     games = read_table(run.path, "games")
     assert games["generation"].tolist() == [0, 0, 0, 10, 10]
     assert games["game_index"].tolist() == [0, 1, 2, 0, 4]
@@ -60,7 +57,7 @@ def test_a_row_is_a_game_a_ply_or_a_visit(run: RunDirectory) -> None:
     np.testing.assert_array_equal(visits["mass"][found], wanted)
 
 
-def test_columns_that_do_not_fit_are_refused(run: RunDirectory) -> None:
+def test_columns_that_do_not_fit_are_refused(run):
     (path,) = run.experience.glob("*/*/000010.npz")
     with ArchiveReader(path) as reader:
         names = [name for name in np.load(path).files if name != "meta.json"]
@@ -72,9 +69,9 @@ def test_columns_that_do_not_fit_are_refused(run: RunDirectory) -> None:
         read_table(run.path, "policies")
 
 
-def test_what_is_not_there_is_refused(run: RunDirectory, tmp_path: Path) -> None:
+def test_what_is_not_there_is_refused(run, tmp_path):
     with refused(UsageError, "table (gamez)"):
-        read_table(run.path, "gamez")  # type: ignore[arg-type]
+        read_table(run.path, "gamez")
     with refused(UsageError, "run directory"):
         read_table(tmp_path / "gone", "games")
     other = RunDirectory.create_or_resume(tmp_path / "other")
@@ -83,12 +80,12 @@ def test_what_is_not_there_is_refused(run: RunDirectory, tmp_path: Path) -> None
         read_table(other.path, "games")
 
 
-def blocks() -> list[str]:
+def blocks():
     return re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
 @pytest.fixture
-def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def shown(tmp_path, monkeypatch):
     """What the page's code finds in a folder with a run, but for the last block."""
     pytest.importorskip("pandas")
     with tarfile.open(ROOT / "tests/golden/runs/schema_1.tar.xz") as archive:
@@ -96,13 +93,13 @@ def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     (tmp_path / "runs").mkdir()
     (tmp_path / "schema_1").rename(tmp_path / "runs" / "tictactoe")
     monkeypatch.chdir(tmp_path)
-    found: dict[str, Any] = {}
+    found = {}
     for block in blocks()[:-1]:
         exec(block, found)
     return found
 
 
-def test_the_page_reads_a_segment_and_a_run(shown: dict[str, Any]) -> None:
+def test_the_page_reads_a_segment_and_a_run(shown):
     assert len(blocks()) == 3
     assert len(shown["games"]) == 48
     assert set(shown["games"].outcome) <= {1, 2, 3}
@@ -110,7 +107,7 @@ def test_the_page_reads_a_segment_and_a_run(shown: dict[str, Any]) -> None:
     assert shown["value_by_ply"].abs().max() <= 1
 
 
-def test_the_page_asks_duckdb(shown: dict[str, Any]) -> None:
+def test_the_page_asks_duckdb(shown):
     pytest.importorskip("duckdb")
     exec(blocks()[-1], shown)
     assert sorted(shown["first"].columns) == ["action", "mass"]

@@ -1,9 +1,6 @@
 """The file of games in flight."""
 
-from __future__ import annotations
-
 import random
-from pathlib import Path
 
 from store_games import random_game
 
@@ -16,7 +13,7 @@ from tengen.games import core_game, make
 from tests.refusals import refused
 
 
-def test_the_last_copy_is_what_a_restart_finds(tmp_path: Path) -> None:
+def test_the_last_copy_is_what_a_restart_finds(tmp_path):
     folder = tmp_path / "selfplay-0"
     with ExperienceWriter(folder, 1) as writer:
         assert writer.unfinished_games(3) == []
@@ -32,7 +29,7 @@ def test_the_last_copy_is_what_a_restart_finds(tmp_path: Path) -> None:
         assert writer.unfinished_games(4) == [b"other"]
 
 
-def test_a_sealed_generation_has_none(tmp_path: Path) -> None:
+def test_a_sealed_generation_has_none(tmp_path):
     folder = tmp_path / "selfplay-0"
     with ExperienceWriter(folder, 1) as writer:
         writer.keep_unfinished(3, [b"one"])
@@ -42,7 +39,7 @@ def test_a_sealed_generation_has_none(tmp_path: Path) -> None:
         assert writer.unfinished_games(4) == [b"other"]
 
 
-def test_a_kill_between_the_seal_and_the_removal_leaves_none(tmp_path: Path) -> None:
+def test_a_kill_between_the_seal_and_the_removal_leaves_none(tmp_path):
     folder = tmp_path / "selfplay-0"
     with ExperienceWriter(folder, 1) as writer:
         for generation in (3, 4):
@@ -58,7 +55,7 @@ def test_a_kill_between_the_seal_and_the_removal_leaves_none(tmp_path: Path) -> 
         assert writer.unfinished_games(4) == [b"one"]
 
 
-def test_a_damaged_copy_is_refused_by_name_with_the_remedy(tmp_path: Path) -> None:
+def test_a_damaged_copy_is_refused_by_name_with_the_remedy(tmp_path):
     folder = tmp_path / "selfplay-0"
     with ExperienceWriter(folder, 1) as writer:
         writer.keep_unfinished(3, [random.Random(0).randbytes(300)])
@@ -70,7 +67,7 @@ def test_a_damaged_copy_is_refused_by_name_with_the_remedy(tmp_path: Path) -> No
             writer.unfinished_games(3)
 
 
-def test_games_that_nobody_went_on_with_yet_stay_kept() -> None:
+def test_games_that_nobody_went_on_with_yet_stay_kept():
     """Who stops before a slot is free for them has them still."""
     task = "connect4"
     rules, settings = core_game(make(task)), SelfplayConfig(num_slots=4).to_native()

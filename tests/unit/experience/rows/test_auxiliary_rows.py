@@ -17,34 +17,10 @@ from tengen.experience import (
     SamplesPerInsertConfig,
     WindowConfig,
 )
-from tests.refusals import refused
 
 HORIZONS = (0.176, 0.056, 0.016)
 GO = "go/6"
 VARIANTS = ["", "go/4/komi=-2.5", "go/6/komi=0.5", "go/5/plies=12"]
-
-
-def columns_of(rows: _core.GameRows, size: int) -> dict[str, Any]:
-    board = (rows.height, rows.width)
-    shapes: dict[str, tuple[int, ...]] = {
-        "planes": (rows.num_planes, *board),
-        "policy": (rows.num_actions,),
-        "policy_weight": (),
-        "outcome": (3,),
-        "search_value": (),
-        "value_weight": (),
-        "reply": (rows.num_actions,),
-        "reply_weight": (),
-        "horizons": (3,),
-    }
-    if rows.max_score:
-        shapes |= {"ownership": board, "score": (), "final_weight": ()}
-        shapes |= {"lead": (), "lead_weight": ()}
-    columns: dict[str, Any] = {
-        name: np.full((size, *shape), 77, np.float32) for name, shape in shapes.items()
-    }
-    columns["legal"] = np.full((size, rows.num_actions), 77, np.uint8)
-    return columns
 
 
 def slow_targets(name: str, record: _core.GameRecord, ply: int) -> dict[str, Any]:
@@ -130,8 +106,7 @@ def test_targets_are_those_of_a_slow_replay(name: str, variants: list[str]) -> N
         for ply, one in enumerate(record.plies)
         if one.policy_weight > 0 or one.value_weight > 0
     ]
-    out = columns_of(rows, len(expected))
-    rows.fill(np.arange(len(expected)), np.zeros(len(expected), np.uint8), **out)
+    out = rows.derive(np.arange(len(expected)), np.zeros(len(expected), np.uint8), True)
     for i, (record, ply) in enumerate(expected):
         wanted = slow_targets(name, record, ply)
         if name == GO:
@@ -148,12 +123,10 @@ def test_a_symmetry_turns_targets_as_it_turns_the_planes() -> None:
     records = [random_game(GO, index) for index in range(2)]
     rows.add_segment(**segment_columns(records))
     size = sum(map(num_rows, records))
-    plain = columns_of(rows, size)
-    rows.fill(np.arange(size), np.zeros(size, np.uint8), **plain)
+    plain = rows.derive(np.arange(size), np.zeros(size, np.uint8), True)
     assert (plain["ownership"] != 0).any()
     for symmetry in range(1, 8):
-        turned = columns_of(rows, size)
-        rows.fill(np.arange(size), np.full(size, symmetry, np.uint8), **turned)
+        turned = rows.derive(np.arange(size), np.full(size, symmetry, np.uint8), True)
         image = [game.transform_action(a, symmetry) for a in range(game.num_actions)]
         np.testing.assert_array_equal(turned["reply"][:, image], plain["reply"])
         cells = turned["ownership"].reshape(size, -1)[:, image[:-1]]
@@ -169,8 +142,7 @@ def test_a_game_that_stopped_early_has_no_score() -> None:
     for game in (record, resigned):
         rows = _core.GameRows(GO)
         size = rows.add_segment(**segment_columns([game]))
-        out = columns_of(rows, size)
-        rows.fill(np.arange(size), np.zeros(size, np.uint8), **out)
+        out = rows.derive(np.arange(size), np.zeros(size, np.uint8), True)
         assert (out["final_weight"] > 0).any() == (game is record)
         assert out["ownership"].any() == (game is record)
         assert (out["lead_weight"] > 0).any()
@@ -205,19 +177,8 @@ def test_a_game_that_repetition_ended_has_no_score() -> None:
     assert record is not None
     rows = _core.GameRows(name)
     size = rows.add_segment(**segment_columns([record]))
-    out = columns_of(rows, size)
-    rows.fill(np.arange(size), np.zeros(size, np.uint8), **out)
+    out = rows.derive(np.arange(size), np.zeros(size, np.uint8), True)
     assert not out["final_weight"].any()
-
-
-def test_half_of_the_targets_is_refused() -> None:
-    rows = _core.GameRows(GO)
-    size = rows.add_segment(**segment_columns([random_game(GO, 1)]))
-    for absent in ("horizons", "ownership", "lead"):
-        out = columns_of(rows, size)
-        del out[absent]
-        with refused(_core.CoreError, f"{absent} (absent)"):
-            rows.fill(np.arange(size), np.zeros(size, np.uint8), **out)
 
 
 @pytest.mark.parametrize("name", ["tictactoe", GO])

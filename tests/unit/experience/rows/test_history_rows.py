@@ -1,7 +1,5 @@
 """Planes of earlier boards, in rows that are derived by replay."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -17,7 +15,7 @@ from slow_minigo_planes import minigo_planes
 NAME = "go/5/nosuicide/planes=minigo"
 
 
-def test_rows_have_the_boards_of_the_plies_before() -> None:
+def test_rows_have_the_boards_of_the_plies_before():
     game = tengen.games.make(NAME)
     records = [random_game(NAME, index) for index in range(4)]
     rows = DerivedRows(NAME, auxiliary=True)
@@ -41,7 +39,7 @@ def test_rows_have_the_boards_of_the_plies_before() -> None:
         np.testing.assert_array_equal(planes[:, :, images], expected)
 
 
-def test_the_same_games_make_rows_of_either_planes() -> None:
+def test_the_same_games_make_rows_of_either_planes():
     records = [random_game(NAME, 1)]
     own = DerivedRows("go/5/nosuicide", auxiliary=False)
     shown = DerivedRows(NAME, auxiliary=False)

@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 from store_games import random_game, write_generation
 
@@ -9,18 +5,16 @@ from tengen import games
 from tengen.experience import sample_positions
 
 
-def sampled(experience: Path, generation: int, count: int = 1000, seed: int = 0):
+def sampled(experience, generation, count=1000, seed=0):
     return sample_positions("tictactoe", experience, generation, count, seed)
 
 
-def test_positions_are_those_of_the_generation_and_no_two_are_equal(
-    tmp_path: Path,
-) -> None:
+def test_positions_are_those_of_the_generation_and_no_two_are_equal(tmp_path):
     write_generation(tmp_path, 1, 6)
     write_generation(tmp_path, 2, 20)
     # So many draws find every row.
     planes, legal = sampled(tmp_path, 1)
-    possible: list[set[bytes]] = []
+    possible = []
     for record in (random_game("tictactoe", index, 1) for index in range(6)):
         state = games.make("tictactoe").new_state()
         for action in record.opening:
@@ -38,13 +32,13 @@ def test_positions_are_those_of_the_generation_and_no_two_are_equal(
     np.testing.assert_array_equal(legal, stones == 0)
 
 
-def test_a_seed_draws_the_same_again(tmp_path: Path) -> None:
+def test_a_seed_draws_the_same_again(tmp_path):
     write_generation(tmp_path, 1, 6)
     first, again, other = (sampled(tmp_path, 1, 9, seed)[0] for seed in (1, 1, 2))
     assert 0 < len(first) <= 9
     assert first.tobytes() == again.tobytes() != other.tobytes()
 
 
-def test_a_generation_without_games_has_no_positions(tmp_path: Path) -> None:
+def test_a_generation_without_games_has_no_positions(tmp_path):
     write_generation(tmp_path, 1, 6)
     assert sampled(tmp_path, 2) is None

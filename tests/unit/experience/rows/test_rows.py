@@ -13,23 +13,6 @@ from tengen import _core
 from tests.refusals import refused
 
 
-def batch_columns(game: Any, size: int) -> Columns:
-    """Arrays full of rubbish, so that what is not written is seen."""
-    shapes = {
-        "planes": (size, game.num_planes, game.height, game.width),
-        "policy": (size, game.num_actions),
-        "policy_weight": (size,),
-        "outcome": (size, 3),
-        "search_value": (size,),
-        "value_weight": (size,),
-    }
-    columns: Columns = {
-        name: np.full(shape, 77, np.float32) for name, shape in shapes.items()
-    }
-    columns["legal"] = np.full((size, game.num_actions), 77, np.uint8)
-    return columns
-
-
 def turned_actions(game: Any, variant: str, symmetry: int) -> dict[int, int]:
     """What each action of a board in the upper left corner becomes."""
     board = tengen.games.make(variant) if variant else game
@@ -107,8 +90,7 @@ def test_every_row_equals_the_slow_replay(name: str, variants: list[str]) -> Non
     assert rows.num_rows == len(expected)
     numbers = np.random.default_rng(1).permutation(len(expected))
     symmetries = (np.arange(len(numbers)) % game.num_symmetries).astype(np.uint8)
-    out = batch_columns(game, len(numbers))
-    rows.fill(numbers, symmetries, **out)
+    out = rows.derive(numbers, symmetries, False)
     for i, (number, symmetry) in enumerate(zip(numbers, symmetries, strict=True)):
         record, ply = expected[number]
         for column, wanted in slow_row(name, record, ply, int(symmetry)).items():
@@ -131,8 +113,7 @@ def test_a_worked_row_of_tictactoe() -> None:
     record.opening, record.plies = [0, 3], [ply, *rest]
     rows = _core.GameRows("tictactoe")
     assert rows.add_segment(**segment_columns([record])) == 1
-    out = batch_columns(rows, 1)
-    rows.fill(np.array([0]), np.array([0], np.uint8), **out)
+    out = rows.derive(np.array([0]), np.array([0], np.uint8), False)
     assert out["legal"][0].tolist() == [0, 1, 1, 0, 1, 1, 1, 1, 1]
     assert out["policy"][0].tolist() == [0, 0.75, 0, 0, 0, 0, 0, 0, 0.25]
     assert out["outcome"][0].tolist() == [1, 0, 0]
@@ -150,18 +131,16 @@ def test_rows_keep_their_numbers_when_old_segments_are_dropped() -> None:
     assert rows.num_rows == 1000 + num_first + num_second
     numbers = np.arange(1000 + num_first, rows.num_rows)
     symmetries = np.zeros(len(numbers), np.uint8)
-    before = batch_columns(rows, len(numbers))
-    rows.fill(numbers, symmetries, **before)
+    before = rows.derive(numbers, symmetries, False)
     rows.drop_before(1000 + num_first - 1)
     assert rows.first_row == 1000  # still needed
     rows.drop_before(1000 + num_first)
     assert rows.first_row == 1000 + num_first
-    after = batch_columns(rows, len(numbers))
-    rows.fill(numbers, symmetries, **after)
+    after = rows.derive(numbers, symmetries, False)
     for name in before:
         np.testing.assert_array_equal(before[name], after[name])
     with refused(_core.CoreError, "row (1000)"):
-        rows.fill(np.array([1000]), np.zeros(1, np.uint8), **batch_columns(rows, 1))
+        rows.derive(np.array([1000]), np.zeros(1, np.uint8), False)
     with refused(_core.CoreError, "skip"):
         rows.skip_rows(1)
 
@@ -169,14 +148,13 @@ def test_rows_keep_their_numbers_when_old_segments_are_dropped() -> None:
 def test_rows_and_symmetries_out_of_range_are_refused() -> None:
     rows = _core.GameRows("tictactoe")
     rows.add_segment(**segment_columns([random_game("tictactoe", 1)]))
-    out = batch_columns(rows, 1)
     for number in (-1, rows.num_rows):
         with refused(_core.CoreError, "held"):
-            rows.fill(np.array([number]), np.zeros(1, np.uint8), **out)
+            rows.derive(np.array([number]), np.zeros(1, np.uint8), False)
     with refused(_core.CoreError, "symmetry"):
-        rows.fill(np.array([0]), np.array([8], np.uint8), **out)
-    with refused(_core.CoreError, "planes"):
-        rows.fill(np.array([0, 0]), np.zeros(2, np.uint8), **out)
+        rows.derive(np.array([0]), np.array([8], np.uint8), False)
+    with refused(_core.CoreError, "symmetries"):
+        rows.derive(np.array([0, 0]), np.zeros(1, np.uint8), False)
     with refused(_core.CoreError, "task"):
         _core.GameRows("chess")
 

@@ -1,13 +1,8 @@
 """What the role shuffle writes is what the learner would have drawn, to the bit."""
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 import threading
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +19,6 @@ from tengen.experience import (
 )
 from tengen.experience.rows.shuffled_files import pack_columns, unpack_columns
 from tengen.run import NumberedFolder
-from tengen.store import Batch
 from tests.refusals import refused
 from tests.unit.conftest import fill
 
@@ -40,35 +34,25 @@ class SmallShards(Shuffler):
     shard_bytes = 10_000
 
 
-def window(
-    path: Path,
-    state: Mapping[str, Any] | None = None,
-    game: str = "tictactoe",
-    config: WindowConfig = CONFIG,
-) -> GameWindow:
+def window(path, state=None, game="tictactoe", config=CONFIG):
     auxiliary = game.startswith("go/")
     return GameWindow(game, path / "experience", config, 7, state, auxiliary)
 
 
-def shuffler(
-    path: Path,
-    num_threads: int = 1,
-    game: str = "tictactoe",
-    config: WindowConfig = CONFIG,
-) -> Shuffler:
+def shuffler(path, num_threads=1, game="tictactoe", config=CONFIG):
     folder = NumberedFolder(path / "shuffled")
 
-    def open_window(state: Mapping[str, Any] | None) -> GameWindow:
+    def open_window(state):
         return window(path, state, game, config)
 
     return SmallShards(folder, open_window, BATCH, num_threads)
 
 
-def play(path: Path, generation: int, game: str = "tictactoe", games: int = 40) -> None:
+def play(path, generation, game="tictactoe", games=40):
     write_generation(path / "experience", generation, games, name=game)
 
 
-def assert_same(one: Batch, other: Batch) -> None:
+def assert_same(one, other):
     np.testing.assert_array_equal(one.keys, other.keys)
     np.testing.assert_array_equal(one.probabilities, other.probabilities)
     assert one.table_size == other.table_size
@@ -87,9 +71,7 @@ def assert_same(one: Batch, other: Batch) -> None:
         ("go/5/komi=-1.5", True),
     ],
 )
-def test_batches_are_those_of_the_window(
-    tmp_path: Path, game: str, with_replacement: bool
-) -> None:
+def test_batches_are_those_of_the_window(tmp_path, game, with_replacement):
     config = dataclasses.replace(CONFIG, with_replacement=with_replacement)
     direct = window(tmp_path, None, game, config)
     drawn = shuffler(tmp_path, 2, game, config)
@@ -100,7 +82,6 @@ def test_batches_are_those_of_the_window(
         play(tmp_path, generation, game)
         num_new = direct.refresh()
         turn = drawn.turn(threading.Event())
-        assert turn is not None
         assert turn.generation == generation
         assert len(turn.shard_rows) > 1
         assert rows.refresh() == turn.num_new == num_new
@@ -116,13 +97,11 @@ def test_batches_are_those_of_the_window(
         with refused(RunError, "num_samples"):
             rows.sample(1)
     one_validation, other_validation = rows.validation(9), direct.validation(1024)
-    assert one_validation is not None
-    assert other_validation is not None
     for name, column in other_validation.items():
         np.testing.assert_array_equal(one_validation[name], column[:9])
 
 
-def test_a_restored_learner_goes_on_with_the_next_row(tmp_path: Path) -> None:
+def test_a_restored_learner_goes_on_with_the_next_row(tmp_path):
     """Across shards and turns, with batches of another size, some not acknowledged."""
     drawn, folder = shuffler(tmp_path), NumberedFolder(tmp_path / "shuffled")
     for generation in (1, 2):
@@ -135,7 +114,7 @@ def test_a_restored_learner_goes_on_with_the_next_row(tmp_path: Path) -> None:
     assert len(folder.numbers()) == 2
     rows = ShuffledRows("tictactoe", folder)
     rows.refresh()
-    learned: list[int] = []
+    learned = []
     while len(learned) + 53 <= total:
         batch = rows.sample(53)
         rows.sample(11)  # under way when the learner is killed
@@ -147,9 +126,7 @@ def test_a_restored_learner_goes_on_with_the_next_row(tmp_path: Path) -> None:
     assert learned == everything[: len(learned)]
 
 
-def test_a_restored_shuffler_writes_the_same_bytes_by_any_threads(
-    tmp_path: Path,
-) -> None:
+def test_a_restored_shuffler_writes_the_same_bytes_by_any_threads(tmp_path):
     one, other = tmp_path / "one", tmp_path / "other"
     steady = None
     for generation in (1, 2, 3):
@@ -165,17 +142,16 @@ def test_a_restored_shuffler_writes_the_same_bytes_by_any_threads(
     assert len(files) == len(list(other.glob("shuffled/*/*")))
 
 
-def test_rows_that_were_too_few_are_new_to_the_turn_that_draws(tmp_path: Path) -> None:
+def test_rows_that_were_too_few_are_new_to_the_turn_that_draws(tmp_path):
     drawn = shuffler(tmp_path)
     play(tmp_path, 1, games=1)
     assert drawn.turn(threading.Event()) is None
     play(tmp_path, 2)
     turn = drawn.turn(threading.Event())
-    assert turn is not None
     assert turn.num_new == turn.num_rows
 
 
-def test_a_stopped_turn_leaves_nothing(tmp_path: Path) -> None:
+def test_a_stopped_turn_leaves_nothing(tmp_path):
     play(tmp_path, 1)
     stop = threading.Event()
     stop.set()
@@ -184,7 +160,7 @@ def test_a_stopped_turn_leaves_nothing(tmp_path: Path) -> None:
     assert not any((tmp_path / "shuffled").glob("[0-9]*"))
 
 
-def test_what_is_missing_or_damaged_is_named(tmp_path: Path) -> None:
+def test_what_is_missing_or_damaged_is_named(tmp_path):
     folder = NumberedFolder(tmp_path / "shuffled")
     drawn = shuffler(tmp_path)
     for generation in (1, 2, 3):
@@ -206,10 +182,10 @@ def test_what_is_missing_or_damaged_is_named(tmp_path: Path) -> None:
         ShuffledRows("tictactoe", folder).refresh()
 
 
-def test_a_turn_that_was_removed_is_stepped_over(tmp_path: Path) -> None:
+def test_a_turn_that_was_removed_is_stepped_over(tmp_path):
     folder = NumberedFolder(tmp_path / "shuffled")
     drawn = shuffler(tmp_path)
-    keys: list[list[int]] = []
+    keys = []
     for generation in (1, 2, 3):
         play(tmp_path, generation)
         drawn.turn(threading.Event())
@@ -236,12 +212,12 @@ def test_a_turn_that_was_removed_is_stepped_over(tmp_path: Path) -> None:
     assert rows.sample(len(third)).keys.tolist() == third
 
 
-def test_numbers_go_on_where_all_turns_were_removed(tmp_path: Path) -> None:
+def test_numbers_go_on_where_all_turns_were_removed(tmp_path):
     """Else a learner that has seen them would take the new ones for old."""
     play(tmp_path, 1)
     folder = NumberedFolder(tmp_path / "shuffled")
 
-    def open_window(state: Mapping[str, Any] | None) -> GameWindow:
+    def open_window(state):
         return window(tmp_path, state)
 
     drawn = SmallShards(folder, open_window, BATCH, 1, first_turn=5)
@@ -250,9 +226,7 @@ def test_numbers_go_on_where_all_turns_were_removed(tmp_path: Path) -> None:
     assert folder.numbers() == [5]
 
 
-def test_a_disk_without_room_for_a_turn_is_told_before_it_is_filled(
-    small_disk: Path,
-) -> None:
+def test_a_disk_without_room_for_a_turn_is_told_before_it_is_filled(small_disk):
     play(small_disk, 1)
     drawn = shuffler(small_disk)
     fill(small_disk)
@@ -262,7 +236,7 @@ def test_a_disk_without_room_for_a_turn_is_told_before_it_is_filled(
     assert not any((small_disk / "shuffled").iterdir())
 
 
-def test_who_has_used_nothing_begins_with_the_oldest_turn_left(tmp_path: Path) -> None:
+def test_who_has_used_nothing_begins_with_the_oldest_turn_left(tmp_path):
     folder = NumberedFolder(tmp_path / "shuffled")
     drawn = shuffler(tmp_path)
     for generation in (1, 2, 3):
@@ -276,7 +250,7 @@ def test_who_has_used_nothing_begins_with_the_oldest_turn_left(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_packed_columns_come_back_as_they_were(seed: int) -> None:
+def test_packed_columns_come_back_as_they_were(seed):
     rng = np.random.default_rng(seed)
     num_rows, board, num_actions = 1 + int(rng.integers(40)), (3, 5), 16
     planes = rng.integers(0, 2, (num_rows, 6, *board)).astype(np.float32)

@@ -1,13 +1,8 @@
 """Games that are kept from learning."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 from store_games import num_rows, random_game, write_generation
 
-from tengen.errors import UsageError
 from tengen.experience import (
     GameWindow,
     SamplesPerInsertConfig,
@@ -16,10 +11,9 @@ from tengen.experience import (
 )
 from tengen.experience.games.segment import GAME_COLUMNS
 from tengen.experience.rows.derived_rows import is_validation, select_games
-from tests.refusals import refused
 
 
-def test_the_hash_is_splitmix64() -> None:
+def test_the_hash_is_splitmix64():
     """Its first outputs from seed 0, as published with the algorithm."""
     golden = 0x9E3779B97F4A7C15
     first = (0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F)
@@ -31,7 +25,7 @@ def test_the_hash_is_splitmix64() -> None:
         assert is_validation(generation, game, share + 2**-53)[0]
 
 
-def test_the_share_is_the_asked_one_and_the_same_in_any_order() -> None:
+def test_the_share_is_the_asked_one_and_the_same_in_any_order():
     games = np.arange(20_000, dtype=np.uint32)
     chosen = is_validation(3, games, 0.05)
     assert abs(chosen.mean() - 0.05) < 0.005
@@ -40,7 +34,7 @@ def test_the_share_is_the_asked_one_and_the_same_in_any_order() -> None:
     assert not is_validation(3, games, 0.0).any()
 
 
-def test_chosen_games_are_whole(tmp_path: Path) -> None:
+def test_chosen_games_are_whole(tmp_path):
     """Against segments that had only those games from the start."""
     path = write_generation(tmp_path / "all", 5, 12, name="go/5")
     with SegmentReader(path) as reader:
@@ -62,7 +56,7 @@ def test_chosen_games_are_whole(tmp_path: Path) -> None:
         assert mass == policy
 
 
-def test_they_are_never_drawn_and_a_restored_window_agrees(tmp_path: Path) -> None:
+def test_they_are_never_drawn_and_a_restored_window_agrees(tmp_path):
     config = WindowConfig(
         min_rows=30,
         max_rows=150,
@@ -70,7 +64,7 @@ def test_they_are_never_drawn_and_a_restored_window_agrees(tmp_path: Path) -> No
         limiter=SamplesPerInsertConfig(samples_per_row=1.0),
     )
 
-    def opened(state: dict[str, object] | None = None) -> GameWindow:
+    def opened(state=None):
         return GameWindow("tictactoe", tmp_path, config, 1, state)
 
     window = opened()
@@ -93,18 +87,14 @@ def test_they_are_never_drawn_and_a_restored_window_agrees(tmp_path: Path) -> No
             (restored.validation(20), window.validation(20)),
             (restored.sample(8).columns, batch.columns),
         ):
-            assert one is not None
-            assert other is not None
             for name, column in other.items():
                 np.testing.assert_array_equal(one[name], column)
         batch.ack()
     assert window.validation_rows.oldest_row > 0  # the window has left some behind
 
 
-def test_a_window_without_such_games_has_none(tmp_path: Path) -> None:
+def test_a_window_without_such_games_has_none(tmp_path):
     write_generation(tmp_path, 1, 10)
     window = GameWindow("tictactoe", tmp_path, WindowConfig(min_rows=1), 0)
     window.refresh()
     assert window.validation(4) is None
-    with refused(UsageError, "validation_share (0.9)"):
-        WindowConfig(validation_share=0.9)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,14 +47,14 @@ PASSES = dataclasses.replace(SMALL, with_replacement=False)
         (250_000_000, 13_807_706),
     ],
 )
-def test_the_window_of_katago(num_rows: int, expected: int) -> None:
+def test_the_window_of_katago(num_rows, expected):
     assert WindowConfig(**KATAGO).window_rows(num_rows) == expected
 
 
-def test_the_linear_window_and_the_cap() -> None:
+def test_the_linear_window_and_the_cap():
     linear = {**KATAGO, "taper_exponent": 1.0, "expand_per_row": 0.5}
 
-    def rows(num_rows: int, **changes: Any) -> int:
+    def rows(num_rows, **changes):
         return WindowConfig(**{**linear, **changes}).window_rows(num_rows)
 
     assert rows(450_000) == 350_000
@@ -63,12 +62,12 @@ def test_the_linear_window_and_the_cap() -> None:
     assert rows(450_000, expand_per_row=1.0) == 450_000
 
 
-def test_the_taper_sets_in_over_min_rows_unless_told() -> None:
+def test_the_taper_sets_in_over_min_rows_unless_told():
     rules = {**KATAGO, "taper_scale_rows": None}
     assert WindowConfig(**rules).window_rows(1_000_000) == 474_967
 
 
-def test_the_window_never_reaches_back() -> None:
+def test_the_window_never_reaches_back():
     rules = {**KATAGO, "min_rows": 10, "taper_scale_rows": 3, "expand_per_row": 1.0}
     config = WindowConfig(**rules)
     starts = [n - config.window_rows(n) for n in range(3000)]
@@ -76,13 +75,13 @@ def test_the_window_never_reaches_back() -> None:
     assert starts[0] == 0
 
 
-def test_bad_windows_are_refused_by_field() -> None:
+def test_bad_windows_are_refused_by_field():
     with refused(UsageError, "max_rows (10)"):
         WindowConfig(max_rows=10)
     assert from_dict(WindowConfig, to_dict(SMALL)) == SMALL
 
 
-def test_the_limiter_fills_drains_and_caps(tmp_path: Path) -> None:
+def test_the_limiter_fills_drains_and_caps(tmp_path):
     limiter = SamplesPerInsertConfig(samples_per_row=0.5, max_samples=30)
     config = WindowConfig(min_rows=1, limiter=limiter)
     window = GameWindow("tictactoe", tmp_path, config, 0)
@@ -98,13 +97,13 @@ def test_the_limiter_fills_drains_and_caps(tmp_path: Path) -> None:
     assert restored.available() == limiter.max_samples
 
 
-def assert_same(first: Any, second: Any) -> None:
+def assert_same(first, second):
     np.testing.assert_array_equal(first.keys, second.keys)
     for name, column in first.columns.items():
         np.testing.assert_array_equal(column, second.columns[name], err_msg=name)
 
 
-def test_batches_have_the_shapes_and_come_from_the_window(tmp_path: Path) -> None:
+def test_batches_have_the_shapes_and_come_from_the_window(tmp_path):
     write_generation(tmp_path, 0, 30)
     window = GameWindow("tictactoe", tmp_path, SMALL, seed=1)
     assert window.available() == 0
@@ -133,7 +132,7 @@ def test_batches_have_the_shapes_and_come_from_the_window(tmp_path: Path) -> Non
     assert window.window_rows < window.num_rows
 
 
-def test_too_few_rows_and_too_much_use_are_run_errors(tmp_path: Path) -> None:
+def test_too_few_rows_and_too_much_use_are_run_errors(tmp_path):
     window = GameWindow("tictactoe", tmp_path, SMALL, seed=1)
     with refused(RunError, "num_samples ("):
         window.sample(1)
@@ -145,9 +144,7 @@ def test_too_few_rows_and_too_much_use_are_run_errors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("config", [SMALL, PASSES])
-def test_draws_depend_on_seed_and_step_alone(
-    tmp_path: Path, config: WindowConfig
-) -> None:
+def test_draws_depend_on_seed_and_step_alone(tmp_path, config):
     write_generation(tmp_path, 0, 10)
     windows = [GameWindow("tictactoe", tmp_path, config, seed) for seed in (1, 1, 2)]
     for window in windows:
@@ -158,9 +155,7 @@ def test_draws_depend_on_seed_and_step_alone(
         assert first.keys.tolist() != other.keys.tolist()
 
 
-def test_a_pass_has_each_row_once_and_the_next_has_another_order(
-    tmp_path: Path,
-) -> None:
+def test_a_pass_has_each_row_once_and_the_next_has_another_order(tmp_path):
     write_generation(tmp_path, 0, 30)
     window = GameWindow("tictactoe", tmp_path, PASSES, seed=1)
     window.refresh()
@@ -186,7 +181,7 @@ def test_a_pass_has_each_row_once_and_the_next_has_another_order(
 
 
 @pytest.mark.parametrize("max_rows", [1000, 40])
-def test_a_pass_begins_anew_as_rows_arrive(tmp_path: Path, max_rows: int) -> None:
+def test_a_pass_begins_anew_as_rows_arrive(tmp_path, max_rows):
     """Also where the window has its size for good."""
     config = dataclasses.replace(PASSES, max_rows=max_rows)
     write_generation(tmp_path, 0, 30)
@@ -212,7 +207,7 @@ def test_a_pass_begins_anew_as_rows_arrive(tmp_path: Path, max_rows: int) -> Non
     assert not set(keys.tolist()) & set(after.tolist())
 
 
-def test_batches_are_acknowledged_in_order_and_once(tmp_path: Path) -> None:
+def test_batches_are_acknowledged_in_order_and_once(tmp_path):
     write_generation(tmp_path, 0, 10)
     window = GameWindow("tictactoe", tmp_path, SMALL, seed=1)
     window.refresh()
@@ -228,9 +223,7 @@ def test_batches_are_acknowledged_in_order_and_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("config", [SMALL, PASSES])
-def test_a_restored_window_continues_as_the_uninterrupted_one(
-    tmp_path: Path, config: WindowConfig
-) -> None:
+def test_a_restored_window_continues_as_the_uninterrupted_one(tmp_path, config):
     run = tmp_path / "experience"
     for generation in range(2):
         write_generation(run, generation, 30)
@@ -259,7 +252,7 @@ def test_a_restored_window_continues_as_the_uninterrupted_one(
     assert resumed.window_rows == window.window_rows
 
 
-def test_a_restored_window_opens_only_what_it_holds(tmp_path: Path) -> None:
+def test_a_restored_window_opens_only_what_it_holds(tmp_path):
     config = WindowConfig(min_rows=20, max_rows=40)
     old = write_generation(tmp_path, 0, 30)
     for generation in (1, 2):
@@ -272,7 +265,7 @@ def test_a_restored_window_opens_only_what_it_holds(tmp_path: Path) -> None:
     assert resumed.num_rows == window.num_rows
 
 
-def test_a_missing_or_changed_segment_is_named(tmp_path: Path) -> None:
+def test_a_missing_or_changed_segment_is_named(tmp_path):
     sealed = write_generation(tmp_path, 0, 30)
     window = GameWindow("tictactoe", tmp_path, SMALL, seed=1)
     window.refresh()
@@ -289,7 +282,7 @@ def test_a_missing_or_changed_segment_is_named(tmp_path: Path) -> None:
         GameWindow("tictactoe", tmp_path, SMALL, seed=1, state=state)
 
 
-def test_a_segment_that_was_given_up_is_as_if_it_had_never_been(tmp_path: Path) -> None:
+def test_a_segment_that_was_given_up_is_as_if_it_had_never_been(tmp_path):
     config = WindowConfig(min_rows=20, max_rows=1000, validation_share=0.2)
     paths = [write_generation(tmp_path, generation, 12) for generation in (1, 2, 3)]
     window = GameWindow("tictactoe", tmp_path, config, seed=1)
@@ -322,7 +315,7 @@ def test_a_segment_that_was_given_up_is_as_if_it_had_never_been(tmp_path: Path) 
     assert again.refresh() == restored.refresh() > 0
 
 
-def test_segments_of_another_game_are_refused(tmp_path: Path) -> None:
+def test_segments_of_another_game_are_refused(tmp_path):
     write_generation(tmp_path, 0, 3, name="connect4")
     with refused(UsageError, "tictactoe", "connect4"):
         GameWindow("tictactoe", tmp_path, SMALL, seed=1).refresh()
@@ -330,7 +323,7 @@ def test_segments_of_another_game_are_refused(tmp_path: Path) -> None:
         GameWindow("chess", tmp_path, SMALL, seed=1)
 
 
-def test_the_manifest_orders_by_generation_then_writer(tmp_path: Path) -> None:
+def test_the_manifest_orders_by_generation_then_writer(tmp_path):
     write_generation(tmp_path, 1, 2, writer="b")
     write_generation(tmp_path, 0, 2, writer="z", incarnation=10)
     write_generation(tmp_path, 1, 2, writer="a")
@@ -347,7 +340,7 @@ def test_the_manifest_orders_by_generation_then_writer(tmp_path: Path) -> None:
     assert (len(restored), restored.num_games) == (5, 10)
 
 
-def test_a_segment_that_was_seen_counts_once(tmp_path: Path) -> None:
+def test_a_segment_that_was_seen_counts_once(tmp_path):
     write_generation(tmp_path, 0, 5)
     window = GameWindow("tictactoe", tmp_path, SMALL, seed=1)
     assert window.refresh() == window.num_rows > 0

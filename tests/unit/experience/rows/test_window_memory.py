@@ -1,9 +1,5 @@
 """Memory of a window, predicted before it is loaded."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from store_games import write_generation
 
@@ -20,7 +16,7 @@ CONFIG = WindowConfig(min_rows=200, expand_per_row=0.5)
 
 
 @pytest.mark.parametrize("game", ["connect4", "go/5"])
-def test_it_is_what_the_games_take(tmp_path: Path, game: str) -> None:
+def test_it_is_what_the_games_take(tmp_path, game):
     for generation in range(1, 9):
         write_generation(tmp_path, generation, 30, name=game)
     window = GameWindow(game, tmp_path, CONFIG, 0)
@@ -35,9 +31,7 @@ def test_it_is_what_the_games_take(tmp_path: Path, game: str) -> None:
     assert window.describe()["window_bytes"] == window.rows.num_bytes
 
 
-def test_a_window_that_does_not_fit_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_window_that_does_not_fit_is_refused(tmp_path, monkeypatch):
     window = GameWindow("connect4", tmp_path, CONFIG, 0)
     check_window_memory("connect4", tmp_path, CONFIG, window.state())
     write_generation(tmp_path, 1, 30, name="connect4")

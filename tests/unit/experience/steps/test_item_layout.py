@@ -1,7 +1,5 @@
 """Worked examples of which steps make items, and of the state that goes with them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from step_blocks import STATE, state_of
@@ -13,9 +11,7 @@ from tengen.tensors import TensorSpec
 from tests.refusals import refused
 
 
-def ends(
-    layout: ItemLayout, first_step: int, before: list[int], block: list[int]
-) -> list[int]:
+def ends(layout, first_step, before, block):
     """Which of a block's steps end an item, of flags of resets as 0 and 1."""
     is_reset = np.array(before + block, np.bool_)
     found = layout.ends(first_step, is_reset)
@@ -23,7 +19,7 @@ def ends(
     return found.astype(int).tolist()
 
 
-def test_items_of_several_steps_end_every_period() -> None:
+def test_items_of_several_steps_end_every_period():
     layout = ItemLayout(num_steps=5, period=2)
     # Steps 0 to 5: the first item is 0 to 4.
     assert ends(layout, 0, [0] * 4, [0] * 6) == [0, 0, 0, 0, 1, 0]
@@ -31,13 +27,13 @@ def test_items_of_several_steps_end_every_period() -> None:
     assert ends(layout, 6, [0, 0, 1, 0], [0, 1, 0, 0]) == [1, 0, 1, 0]
 
 
-def test_items_that_share_nothing() -> None:
+def test_items_that_share_nothing():
     layout = ItemLayout(num_steps=3, period=3)
     assert ends(layout, 0, [0] * 2, [0] * 3) == [0, 0, 1]
     assert ends(layout, 3, [0] * 2, [0] * 3) == [0, 0, 1]
 
 
-def test_a_closed_block_is_an_item_whatever_came_before_it() -> None:
+def test_a_closed_block_is_an_item_whatever_came_before_it():
     layout = ItemLayout(num_steps=4, period=3, is_closed=True)
     for first_step in (0, 4, 8):
         assert ends(layout, first_step, [1] * 3, [0, 1, 0, 0]) == [0, 0, 0, 1]
@@ -45,7 +41,7 @@ def test_a_closed_block_is_an_item_whatever_came_before_it() -> None:
     assert ends(one, 2, [1], [1, 0]) == [0, 1]
 
 
-def test_no_item_of_period_one_begins_with_a_reset() -> None:
+def test_no_item_of_period_one_begins_with_a_reset():
     # A transition and what follows: items of two steps.
     layout = ItemLayout(num_steps=2, period=1)
     assert ends(layout, 0, [0], [0, 0, 1, 0, 0]) == [0, 1, 1, 0, 1]
@@ -55,7 +51,7 @@ def test_no_item_of_period_one_begins_with_a_reset() -> None:
     assert ends(ItemLayout(num_steps=4, period=1), 3, [0, 1, 0], [0, 0]) == [1, 0]
 
 
-def test_blocks_are_of_one_period_where_a_state_is_known_at_their_beginning() -> None:
+def test_blocks_are_of_one_period_where_a_state_is_known_at_their_beginning():
     state = {"hidden": TensorSpec(shape=(2,))}
     assert ItemLayout(num_steps=3, period=1).block_steps(40) == 40
     assert ItemLayout(num_steps=9, period=4).block_steps(40) == 4
@@ -70,9 +66,7 @@ def test_blocks_are_of_one_period_where_a_state_is_known_at_their_beginning() ->
     ("num_steps", "period", "is_closed"),
     [(4, 4, False), (7, 3, False), (3, 1, False), (5, 2, False), (5, 4, True)],
 )
-def test_states_come_back_in_one_piece(
-    num_steps: int, period: int, is_closed: bool
-) -> None:
+def test_states_come_back_in_one_piece(num_steps, period, is_closed):
     specs = {**STATE, "number": TensorSpec(dtype="float64")}
     layout = ItemLayout(
         num_steps=num_steps, period=period, is_closed=is_closed, state=specs
@@ -98,14 +92,14 @@ def test_states_come_back_in_one_piece(
         np.testing.assert_array_equal(joined[f"state/{name}"], array)
 
 
-def test_a_state_of_128_takes_7_entries_of_each_of_20_steps() -> None:
+def test_a_state_of_128_takes_7_entries_of_each_of_20_steps():
     layout = ItemLayout(
         num_steps=21, period=20, is_closed=True, state={"h": TensorSpec(shape=(128,))}
     )
     assert layout.state_columns() == {"state/h": Column(dtype="float32", shape=(7,))}
 
 
-def test_layouts_that_cannot_be_are_refused() -> None:
+def test_layouts_that_cannot_be_are_refused():
     for period in (0, 4):
         with refused(UsageError, f"period ({period})"):
             ItemLayout(num_steps=3, period=period)

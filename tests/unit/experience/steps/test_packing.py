@@ -1,21 +1,16 @@
 """Bools lie in the table eight to a byte, and batches have the same bits as without."""
 
-from __future__ import annotations
-
 import tempfile
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import tengen.experience.steps.item_layout
 from tengen.experience import ItemLayout, ReplayConfig, StepClient, StepTable
 from tengen.experience.steps.item_layout import pack_steps, packed_columns, unpack
-from tengen.store import Batch, Column
+from tengen.store import Column
 from tengen.tensors import FRAMES, TensorSpec
 
 BATCH = 8
@@ -39,21 +34,21 @@ LAYOUTS = {
 
 
 @pytest.fixture
-def short_path() -> Iterator[Path]:
+def short_path():
     """A folder whose name is short enough for a socket's."""
     with tempfile.TemporaryDirectory(prefix="tengen-") as folder:
         yield Path(folder)
 
 
 @contextmanager
-def without_packing() -> Iterator[None]:
+def without_packing():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tengen.experience.steps.item_layout, "_LEAST_PACKED", 10**9)
         yield
 
 
 @pytest.mark.parametrize("shape", [(64,), (65,), (4, 10, 10), (5, 13), (1, 8, 8)])
-def test_bools_come_back(shape: tuple[int, ...]) -> None:
+def test_bools_come_back(shape):
     bools = np.random.default_rng(1).random((3, 6, *shape)) < 0.3
     stored = packed_columns({"planes": Column(dtype="bool", shape=shape)})
     packed = pack_steps({"planes": bools}, stored)["planes"]
@@ -64,9 +59,7 @@ def test_bools_come_back(shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(again, bools)
 
 
-def open_table(
-    folder: Path, layout: ItemLayout, sampler: Any, directory: Path | None
-) -> StepTable:
+def open_table(folder, layout, sampler, directory):
     return StepTable(
         folder / "steps",
         COLUMNS,
@@ -84,12 +77,12 @@ def open_table(
     )
 
 
-def blocks(layout: ItemLayout, num_slots: int, seed: int) -> Iterator[tuple[Any, Any]]:
+def blocks(layout, num_slots, seed):
     """Random blocks of steps, with resets, and the states before them."""
     rng = np.random.default_rng(seed)
     num_rows = layout.block_steps(4) + layout.is_closed * (1 + layout.num_before)
 
-    def some(column: Column | TensorSpec, *shape: int) -> NDArray[Any]:
+    def some(column, *shape):
         drawn = rng.integers(0, 200, (*shape, *column.shape))
         return (drawn % 2 if column.dtype == "bool" else drawn).astype(column.dtype)
 
@@ -102,7 +95,7 @@ def blocks(layout: ItemLayout, num_slots: int, seed: int) -> Iterator[tuple[Any,
         yield steps, {n: some(spec, num_slots) for n, spec in layout.memory.items()}
 
 
-def drawn(table: StepTable, layout: ItemLayout, directory: Path | None) -> list[Batch]:
+def drawn(table, layout, directory):
     """Fills a table one and a half times and draws as it goes."""
     client, num_slots = None, 2
     if directory is not None:
@@ -124,7 +117,7 @@ def drawn(table: StepTable, layout: ItemLayout, directory: Path | None) -> list[
     return batches
 
 
-def check_alike(batches: list[Batch], others: list[Batch]) -> None:
+def check_alike(batches, others):
     assert len(batches) == len(others) >= 8
     for one, other in zip(batches, others, strict=True):
         np.testing.assert_array_equal(one.keys, other.keys)
@@ -139,10 +132,10 @@ def check_alike(batches: list[Batch], others: list[Batch]) -> None:
 @pytest.mark.parametrize("sampler", ["fifo", "prioritized"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_batches_are_those_of_a_table_that_packs_nothing(
-    tmp_path: Path, short_path: Path, layout: str, sampler: str, is_shared: bool
-) -> None:
-    found: list[list[Batch]] = []
-    stored: list[int] = []
+    tmp_path, short_path, layout, sampler, is_shared
+):
+    found = []
+    stored = []
     for name in ("whole", "packed"):
         folder = tmp_path / name
         folder.mkdir()
@@ -161,7 +154,7 @@ def test_batches_are_those_of_a_table_that_packs_nothing(
     assert stored[0] - stored[1] == 400 - 50 + 65 - 9
 
 
-def test_a_replay_of_before_it_goes_on_as_it_was(tmp_path: Path) -> None:
+def test_a_replay_of_before_it_goes_on_as_it_was(tmp_path):
     layout = LAYOUTS["single"]
     with without_packing():
         table = open_table(tmp_path, layout, "prioritized", None)

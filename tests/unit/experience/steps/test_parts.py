@@ -1,20 +1,15 @@
 """Learners that draw parts of a batch draw, together, what one learner would draw."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import tempfile
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tengen.experience import (
-    Experience,
     ExperiencePart,
     ReplayConfig,
     ShuffledRows,
@@ -23,7 +18,7 @@ from tengen.experience import (
     WindowConfig,
 )
 from tengen.run import NumberedFolder
-from tengen.store import Batch, Store
+from tengen.store import Store
 from tests.unit.experience.rows.test_shuffled import play, shuffler, window
 from tests.unit.experience.steps.test_packing import BATCH, COLUMNS, LAYOUTS, blocks
 
@@ -31,7 +26,7 @@ CONFIG = WindowConfig(min_rows=20)
 PASSES = dataclasses.replace(CONFIG, with_replacement=False)
 
 
-def together(leader: Experience, part: ExperiencePart, num_samples: int) -> Batch:
+def together(leader, part, num_samples):
     """Draws a batch as two learners do, of which the leader has a third."""
     place = num_samples // 3
     divided = leader.divide(num_samples, 0, place)
@@ -49,7 +44,7 @@ def together(leader: Experience, part: ExperiencePart, num_samples: int) -> Batc
     return dataclasses.replace(one, keys=keys, probabilities=chances, columns=columns)
 
 
-def check_same(one: Batch, other: Batch) -> None:
+def check_same(one, other):
     np.testing.assert_array_equal(one.keys, other.keys)
     np.testing.assert_array_equal(one.probabilities, other.probabilities)
     assert one.columns.keys() == other.columns.keys()
@@ -57,14 +52,12 @@ def check_same(one: Batch, other: Batch) -> None:
         np.testing.assert_array_equal(one.columns[name], column, err_msg=name)
 
 
-def shared(leader: Experience) -> Any:
+def shared(leader):
     return json.loads(json.dumps(leader.shared(begins=True)))
 
 
 @pytest.mark.parametrize("config", [CONFIG, PASSES])
-def test_parts_of_a_window_are_its_rows_while_games_arrive(
-    tmp_path: Path, config: WindowConfig
-) -> None:
+def test_parts_of_a_window_are_its_rows_while_games_arrive(tmp_path, config):
     play(tmp_path, 1)
     alone, leader = (window(tmp_path, config=config) for _ in range(2))
     part = ExperiencePart(lambda state: window(tmp_path, state, config=config))
@@ -88,7 +81,7 @@ def test_parts_of_a_window_are_its_rows_while_games_arrive(
     assert leader.state()["num_batches"] == 11
 
 
-def test_a_part_begins_anew_where_the_leader_knows_other_games(tmp_path: Path) -> None:
+def test_a_part_begins_anew_where_the_leader_knows_other_games(tmp_path):
     """As where it was killed before a checkpoint had what it told the others."""
     play(tmp_path, 1)
     leader = window(tmp_path)
@@ -109,12 +102,12 @@ def test_a_part_begins_anew_where_the_leader_knows_other_games(tmp_path: Path) -
     check_same(together(again, part, 15), alone.sample(15))
 
 
-def test_parts_of_shuffled_shards_are_their_rows(tmp_path: Path) -> None:
+def test_parts_of_shuffled_shards_are_their_rows(tmp_path):
     play(tmp_path, 1)
     shuffler(tmp_path).turn(threading.Event())
     folder = NumberedFolder(tmp_path / "shuffled")
 
-    def rows(state: Any = None) -> ShuffledRows:
+    def rows(state=None):
         return ShuffledRows("tictactoe", folder, state)
 
     alone, leader = rows(), rows()
@@ -133,15 +126,13 @@ def test_parts_of_shuffled_shards_are_their_rows(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def short_path() -> Iterator[Path]:
+def short_path():
     """A folder whose name is short enough for a socket's."""
     with tempfile.TemporaryDirectory(prefix="tengen-") as folder:
         yield Path(folder)
 
 
-def test_a_part_of_a_table_gives_priorities_back_to_its_own_items(
-    tmp_path: Path, short_path: Path
-) -> None:
+def test_a_part_of_a_table_gives_priorities_back_to_its_own_items(tmp_path, short_path):
     layout = LAYOUTS["overlapping"]
     config = ReplayConfig(
         sampler="prioritized",
@@ -168,13 +159,13 @@ def test_a_part_of_a_table_gives_priorities_back_to_its_own_items(
             break
     num_items = table.describe()["num_items"]
 
-    def open_draws(shared: Any) -> StepDraws:
+    def open_draws(shared):
         store = Store.connect(short_path / "steps")
         return StepDraws(store, COLUMNS, layout, config)
 
     part = ExperiencePart(open_draws)
     part.catch_up({})
-    given: dict[int, float] = {}
+    given = {}
     rng = np.random.default_rng(5)
     for number in range(1000):
         # Until each was drawn, which one of little priority may be late.

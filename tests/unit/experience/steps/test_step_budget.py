@@ -1,10 +1,6 @@
 """A table of steps holds the items that it says, and asks for little more memory."""
 
-from __future__ import annotations
-
 import dataclasses
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +19,7 @@ CLOSED = ItemLayout(num_steps=9, period=8, is_closed=True)
 SMALL, LARGE = 1, 28_224
 
 
-def columns_of(observation_bytes: int) -> dict[str, Column]:
+def columns_of(observation_bytes):
     return {
         "observation": Column(dtype="uint8", shape=(observation_bytes,)),
         **dict.fromkeys(FLAGS, Column(dtype="uint8")),
@@ -32,17 +28,17 @@ def columns_of(observation_bytes: int) -> dict[str, Column]:
 
 
 def fill(
-    folder: Path,
-    layout: ItemLayout,
-    sampler: Any,
-    observation_bytes: int,
-    num_slots: int,
-    max_items: int,
+    folder,
+    layout,
+    sampler,
+    observation_bytes,
+    num_slots,
+    max_items,
     *,
-    batch_size: int = 32,
-    resets_every: int = 10**9,
-    memory_bytes: int = 0,
-) -> StepTable:
+    batch_size=32,
+    resets_every=10**9,
+    memory_bytes=0,
+):
     """Returns a table that was filled one and a half times, as batches were drawn."""
     config = ReplayConfig(
         sampler=sampler,
@@ -95,7 +91,7 @@ def fill(
     return steps
 
 
-def test_what_budgets_are_worked_out_from() -> None:
+def test_what_budgets_are_worked_out_from():
     table = TableConfig(
         name="steps",
         columns={"observation": Column(dtype="uint8", shape=(1024,))},
@@ -129,9 +125,7 @@ def test_what_budgets_are_worked_out_from() -> None:
 @pytest.mark.parametrize("layout", [N_STEP, OVERLAPPING, CLOSED])
 @pytest.mark.parametrize("step_bytes", [20, 100, 5_000, 28_224])
 @pytest.mark.parametrize("num_slots", [1, 64])
-def test_a_budget_is_at_most_twice_the_steps(
-    is_queue: bool, layout: ItemLayout, step_bytes: int, num_slots: int
-) -> None:
+def test_a_budget_is_at_most_twice_the_steps(is_queue, layout, step_bytes, num_slots):
     table = TableConfig(
         name="steps",
         columns={"observation": Column(dtype="uint8", shape=(step_bytes,))},
@@ -165,13 +159,8 @@ def test_a_budget_is_at_most_twice_the_steps(
     ],
 )
 def test_a_table_holds_all_its_items(
-    tmp_path: Path,
-    sampler: str,
-    layout: ItemLayout,
-    observation_bytes: int,
-    num_slots: int,
-    max_items: int,
-) -> None:
+    tmp_path, sampler, layout, observation_bytes, num_slots, max_items
+):
     steps = fill(tmp_path, layout, sampler, observation_bytes, num_slots, max_items)
     if sampler != "fifo":
         assert steps.describe()["num_items"] == max_items
@@ -179,7 +168,7 @@ def test_a_table_holds_all_its_items(
 
 
 @pytest.mark.parametrize("sampler", ["uniform", "fifo"])
-def test_short_episodes_cost_no_items(tmp_path: Path, sampler: str) -> None:
+def test_short_episodes_cost_no_items(tmp_path, sampler):
     """Where every second step resets, an item costs two steps."""
     steps = fill(tmp_path, N_STEP, sampler, LARGE, 4, 1_000, resets_every=2)
     if sampler != "fifo":
@@ -188,7 +177,7 @@ def test_short_episodes_cost_no_items(tmp_path: Path, sampler: str) -> None:
 
 
 @pytest.mark.parametrize("sampler", ["uniform", "fifo"])
-def test_more_slots_than_items_have_chunks(tmp_path: Path, sampler: str) -> None:
+def test_more_slots_than_items_have_chunks(tmp_path, sampler):
     steps = fill(tmp_path, N_STEP, sampler, SMALL, 600, 6_000, batch_size=600)
     if sampler != "fifo":
         assert steps.describe()["num_items"] == 6_000
@@ -197,9 +186,7 @@ def test_more_slots_than_items_have_chunks(tmp_path: Path, sampler: str) -> None
 
 @pytest.mark.parametrize("num_slots", [1, 16])
 @pytest.mark.parametrize("layout", [N_STEP, OVERLAPPING, CLOSED])
-def test_the_least_memory_is_enough_for_all_items(
-    tmp_path: Path, layout: ItemLayout, num_slots: int
-) -> None:
+def test_the_least_memory_is_enough_for_all_items(tmp_path, layout, num_slots):
     # More slots have more chunks that they share with nobody.
     max_items = (3_000 if layout.period == 1 else 800) // (2 if num_slots == 1 else 1)
     config = ReplayConfig(sampler="prioritized", max_items=max_items)

@@ -1,10 +1,7 @@
 """Actors of other processes write into a table, no further ahead than it lets them."""
 
-from __future__ import annotations
-
 import tempfile
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +21,12 @@ CONFIG = ReplayConfig(
 
 
 @pytest.fixture
-def memory() -> Iterator[Path]:
+def memory():
     with tempfile.TemporaryDirectory(prefix="tengen-") as folder:
         yield Path(folder) / "table"
 
 
-def opened(tmp_path: Path, memory: Path, net: NetDoor | None) -> StepTable:
+def opened(tmp_path, memory, net):
     return StepTable(
         tmp_path / "steps",
         COLUMNS,
@@ -44,9 +41,7 @@ def opened(tmp_path: Path, memory: Path, net: NetDoor | None) -> StepTable:
 
 
 @pytest.mark.parametrize("over", ["folder", "tcp"])
-def test_an_actor_waits_for_the_learner(
-    tmp_path: Path, memory: Path, over: str
-) -> None:
+def test_an_actor_waits_for_the_learner(tmp_path, memory, over):
     """Before it waited, hundreds of blocks were on their way to a full table."""
     net = NetDoor(listen="127.0.0.1:0") if over == "tcp" else None
     table = opened(tmp_path, memory, net)
@@ -54,9 +49,9 @@ def test_an_actor_waits_for_the_learner(
     client = StepClient(address, LAYOUT, CONFIG)
     writer = client.writer("actor-0", NUM_SLOTS)
 
-    written: list[int] = []
+    written = []
 
-    def write_on() -> None:
+    def write_on():
         for number in range(1000):
             numbers = numbers_of(NUM_SLOTS, number * BLOCK, BLOCK)
             versions = np.zeros(numbers.shape, np.int64)
@@ -74,9 +69,7 @@ def test_an_actor_waits_for_the_learner(
     table.close()
 
 
-def test_a_name_that_a_lost_session_has_is_waited_for(
-    tmp_path: Path, memory: Path
-) -> None:
+def test_a_name_that_a_lost_session_has_is_waited_for(tmp_path, memory):
     """By TCP, where a host that was cut off is not known to be gone for some time."""
     table = opened(tmp_path, memory, NetDoor(listen="127.0.0.1:0"))
     address = table.address

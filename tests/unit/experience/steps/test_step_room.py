@@ -1,19 +1,12 @@
 """A replay is in memory where half of it suffices, or on disk too, and says which."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 import tengen.experience.steps.room
 from tengen.errors import UsageError
 from tengen.experience import ItemLayout, ReplayConfig, StepTable, plan_steps
-from tengen.experience.steps.room import StepPlan
 from tengen.store import Column
 
-FRAME = 7_056
 COLUMNS = {
     "observation": Column(dtype="uint8", shape=(1, 84, 84)),
     "is_reset": Column(dtype="uint8"),
@@ -25,7 +18,7 @@ LAYOUT = ItemLayout(num_steps=4, period=1)
 class Machine:
     """A machine with so much memory and disk, in place of this one."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch):
         self.memory_bytes = 16 * 10**9
         self.free_bytes = 15 * 10**9
         self.shared_bytes = 16 * 10**9
@@ -37,18 +30,18 @@ class Machine:
         monkeypatch.setattr(room, "_free_bytes", self._free)
         monkeypatch.setattr(room, "_all_bytes", lambda folder: self.shared_bytes)
 
-    def _free(self, folder: Path) -> int:
+    def _free(self, folder):
         if folder.name == "shared":
             return self.shared_free_bytes
         return self.disk_free_bytes
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+def machine(monkeypatch):
     return Machine(monkeypatch)
 
 
-def plan(folder: Path, directory: Path | None = None, **config: Any) -> StepPlan:
+def plan(folder, directory=None, **config):
     return plan_steps(
         folder / "run" / "steps",
         COLUMNS,
@@ -60,9 +53,7 @@ def plan(folder: Path, directory: Path | None = None, **config: Any) -> StepPlan
     )
 
 
-def test_a_replay_that_fits_half_of_the_memory_is_there(
-    tmp_path: Path, machine: Machine
-) -> None:
+def test_a_replay_that_fits_half_of_the_memory_is_there(tmp_path, machine):
     made = plan(tmp_path)
     assert made.room.line == "replay of 1,000,000 steps, 7.1 GB: in memory"
     # Half of the machine, where a quarter of the steps more would be allowed.
@@ -72,9 +63,7 @@ def test_a_replay_that_fits_half_of_the_memory_is_there(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_that_does_not_lies_on_the_disk_too(
-    tmp_path: Path, machine: Machine
-) -> None:
+def test_one_that_does_not_lies_on_the_disk_too(tmp_path, machine):
     machine.memory_bytes = 8 * 10**9
     room = plan(tmp_path).room
     assert room.memory_bytes == 4 * 10**9
@@ -94,17 +83,13 @@ def test_one_that_does_not_lies_on_the_disk_too(
     )
 
 
-def test_a_queue_is_in_memory_and_says_nothing(
-    tmp_path: Path, machine: Machine
-) -> None:
+def test_a_queue_is_in_memory_and_says_nothing(tmp_path, machine):
     machine.disk_free_bytes = 0
     made = plan(tmp_path, sampler="fifo", max_items=64)
     assert made.room == (made.budget.memory_bytes, 0, "")
 
 
-def test_shared_memory_is_as_large_as_its_file_system_at_most(
-    tmp_path: Path, machine: Machine
-) -> None:
+def test_shared_memory_is_as_large_as_its_file_system_at_most(tmp_path, machine):
     shared = tmp_path / "shared"
     shared.mkdir()
     assert plan(tmp_path, shared / "new").room.memory_bytes == 8 * 10**9
@@ -120,49 +105,45 @@ def test_shared_memory_is_as_large_as_its_file_system_at_most(
         (
             {"free_bytes": 6 * 10**9},
             {},
-            "store.max_items (1000000) must fit the 6.0 GB of memory that are free, "
-            "and takes up to 8.1 GB; set a lower store.memory_bytes",
+            "store.max_items (1000000) needs up to 8.1 GB, more than the 6.0 GB of "
+            "free memory; lower store.memory_bytes",
         ),
         (
             {"free_bytes": 6 * 10**9},
             {"max_items": 60_000_000},
-            "store.max_items (60000000) must fit the 6.0 GB of memory that are free, "
-            "and takes up to 14.6 GB; lower it",
+            "store.max_items (60000000) needs up to 14.6 GB, more than the 6.0 GB of "
+            "free memory; lower it",
         ),
         (
             {"free_bytes": 6 * 10**9},
             {"sampler": "fifo"},
-            "store.max_items (1000000) must fit the 6.0 GB of memory that are free, "
-            "and takes up to 14.5 GB; lower it",
+            "store.max_items (1000000) needs up to 14.5 GB, more than the 6.0 GB of "
+            "free memory; lower it",
         ),
         (
             {"shared_free_bytes": 3 * 10**9},
             {},
-            "store.max_items (1000000) must fit the 3.0 GB that are free in SHARED, "
-            "where actors reach it, and takes up to 8.1 GB; set a lower "
-            "store.memory_bytes, or enlarge that file system",
+            "store.max_items (1000000) needs up to 8.1 GB, more than the 3.0 GB free "
+            "in SHARED, which actors share; lower store.memory_bytes, or enlarge that "
+            "file system",
         ),
         (
             {"disk_free_bytes": 7 * 10**9},
             {},
-            "store.max_items (1000000) must fit the 7.0 GB that are free on the disk "
-            "of STEPS, and takes 7.4 GB there; free some space, or lower it",
+            "store.max_items (1000000) needs 7.4 GB, more than the 7.0 GB free on the "
+            "disk of STEPS; free some space, or lower it",
         ),
         (
             {},
             {"memory_bytes": 1_000_000},
-            "store.memory_bytes (1000000) must be at least 21431296, the steps of a "
-            "batch and those that actors write; raise it, or lower learner.batch_size",
+            "store.memory_bytes (1000000) must be at least 21431296, for the steps of "
+            "a batch and of the actors; raise it, or lower learner.batch_size",
         ),
     ],
 )
 def test_what_does_not_fit_is_refused_before_anything_is_written(
-    tmp_path: Path,
-    machine: Machine,
-    change: dict[str, int],
-    config: dict[str, Any],
-    refusal: str,
-) -> None:
+    tmp_path, machine, change, config, refusal
+):
     shared = tmp_path / "shared"
     shared.mkdir()
     for name, value in change.items():
@@ -174,9 +155,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(
     assert [path.name for path in tmp_path.iterdir()] == ["shared"]
 
 
-def test_what_a_killed_process_left_counts_as_free(
-    tmp_path: Path, machine: Machine
-) -> None:
+def test_what_a_killed_process_left_counts_as_free(tmp_path, machine):
     shared, steps = tmp_path / "shared", tmp_path / "run" / "steps"
     shared.mkdir()
     steps.mkdir(parents=True)
@@ -189,10 +168,8 @@ def test_what_a_killed_process_left_counts_as_free(
     plan(tmp_path, shared)
 
 
-def test_a_table_has_the_memory_that_was_planned(
-    tmp_path: Path, machine: Machine
-) -> None:
-    def table(memory_bytes: int) -> StepTable:
+def test_a_table_has_the_memory_that_was_planned(tmp_path, machine):
+    def table(memory_bytes):
         return StepTable(
             tmp_path / "steps",
             COLUMNS,

@@ -1,13 +1,10 @@
 """Central inference: rows get their own answers, whoever dies or comes late."""
 
-from __future__ import annotations
-
 import contextlib
 import struct
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -261,7 +258,7 @@ def test_an_actor_that_takes_no_answers_holds_nobody_up(folder):
 
 
 def test_an_actor_goes_on_with_the_next_server(way, folder):
-    held: dict[str, str | Path] = {}
+    held = {}
 
     tls = way == "encrypted"
     fingerprint = fingerprint_of(CERTIFICATE) if tls else None

@@ -89,7 +89,7 @@ def places_of(fakes, clock, waits=lambda: None):
 
 
 def test_an_actor_that_begins_waits_a_little_for_its_home(fakes, clock):
-    waits: list[int] = []
+    waits = []
     places = places_of(fakes, clock, lambda: waits.append(1))
     fakes[0].is_there = False
     for _ in range(2):
@@ -182,7 +182,7 @@ def test_a_server_that_is_busy_is_not_left_and_one_that_hangs_is(fakes, clock):
 
 
 def test_where_all_are_slow_they_are_given_more_time(fakes, clock):
-    patience: list[float] = []
+    patience = []
 
     def never(patience_s):
         patience.append(patience_s)
@@ -284,7 +284,6 @@ def server_process(folder):
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "serves\n"
         try:
             yield process

@@ -53,7 +53,7 @@ class Port:
 
 
 def ports_of(path, sizes, steps, is_group=False):
-    log: list[str] = []
+    log = []
     return [Port(n, client_of(path, k), steps, log, is_group) for n, k in sizes.items()]
 
 

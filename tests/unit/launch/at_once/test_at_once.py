@@ -25,6 +25,7 @@ from tests.unit.launch.fake_roles import (
     Fake,
     Roles,
     Turn,
+    called,
     config,
     played,
     train,
@@ -260,9 +261,8 @@ def test_what_fails_once_the_run_ends_is_an_error_unless_it_has_nothing_to_save(
 
         threading.Thread(target=end).start()
         try:
-            run_schedule(
-                roles, made, run, Budget(minutes=5), journal, stop, num_threads=4
-            )
+            call = called(made, run, Budget(minutes=5), journal, stop, num_threads=4)
+            run_schedule(roles, call)
             assert fails == "actor"
             assert late == [("actor-0", "actor (closed) must be open")]
         except UsageError:

@@ -154,12 +154,12 @@ def test_what_serves_actors_is_outgrown(run):
     count, _, refused = crew.follow_config()
     assert count == 8
     assert refused == (
-        "launch.roles.actor.count (9) must be at most 8 in this call, 4 times the 2 "
-        "that it began with; start the command again"
+        "launch.roles.actor.count (9) must be at most 8 in this call, 4 times the "
+        "initial 2; restart the command"
     )
     assert crew.outgrown(count) == (
-        "inference's batches and a queue's memory are still sized for 2; start the "
-        "command again to size them anew"
+        "inference's batches and a queue's memory are still sized for 2; restart the "
+        "command to resize them"
     )
     # A command that is started again is sized for all of them.
     again, _, _ = crew_of(run, FakeLauncher())
@@ -180,8 +180,8 @@ def test_self_play_is_served_by_nobody_and_grows_at_will(tmp_path):
     [
         ("actors", "must be ROLE=N"),
         ("actors=x", "must be ROLE=N"),
-        ("selfplay=2", "is not one that acts in this run"),
-        ("learn=2", "is not one that acts in this run"),
+        ("selfplay=2", "is not the acting role of this run"),
+        ("learn=2", "is not the acting role of this run"),
         ("actors=0", "count"),
         ("actors=5000", "count"),
     ],

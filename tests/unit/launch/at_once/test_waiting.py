@@ -173,7 +173,7 @@ def test_status_names_who_waits_instead_of_advice_on_cores(run: RunDirectory) ->
         acting="selfplay",
         last=Progress(generation=2, elapsed_s=9.0, verdict="give more cores"),
     )
-    line = "learn, export wait for the cluster: where ray status shows no room"
+    line = "learn, export wait for the cluster: if ray status shows no"
     journal.waiting(["learn", "export"])
     assert shown[0].startswith(line)
     found = read_progress(run)
@@ -181,7 +181,7 @@ def test_status_names_who_waits_instead_of_advice_on_cores(run: RunDirectory) ->
     assert found.verdict.startswith(line)
     assert read_status(run)["progress"]["verdict"] == found.verdict
     journal.waiting([])
-    assert shown[1] == "every process has room in the cluster now"
+    assert shown[1] == "every process has its cluster resources now"
     found = read_progress(run)
     assert found is not None
     assert found.verdict == ""

@@ -75,8 +75,6 @@ def test_a_process_is_killed(tmp_path: Path) -> None:
         ("4567", ["--connect=a:1"], ("tengen-", "a:1")),
         (None, ["--connect=a:1"], ("tengen-", "a:1")),
         (None, [], None),
-        # Without an identity the folder is the mirror's.
-        ("0123", ["--connect=a:1", "--identity"], ("run", "a:1")),
     ],
 )
 def test_a_process_works_where_the_run_is_or_on_a_mirror(
@@ -88,12 +86,10 @@ def test_a_process_works_where_the_run_is_or_on_a_mirror(
     if content is not None:
         (tmp_path / "run" / "endpoints").mkdir(parents=True)
         (tmp_path / "run" / "endpoints" / "id-7").write_text(content)
-    identity = [] if "--identity" in words else ["--identity=0123"]
-    known = [word for word in words if word != "--identity"]
     run = str(tmp_path / "run")
-    args = child.arguments([*identity, *known, "--", run, "1", "selfplay"])
+    args = child.arguments(["--identity=0123", *words, "--", run, "1", "selfplay"])
     if expected is None:
-        with refused(child._NoRun, "has not the run"):
+        with refused(child._NoRun, "does not have the run"):
             child._where(args)
         return
     path, connect = child._where(args)

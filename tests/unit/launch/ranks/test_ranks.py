@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import queue
+import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -222,6 +227,61 @@ def test_a_rank_that_is_lost_is_named_with_its_processes(
     assert sorted(both.ends) == [False, True]
 
 
+class Comm:
+    """A communicator of MPI between threads, with the calls that the launcher uses."""
+
+    def __init__(self, rank: int, boxes: list[queue.Queue[tuple[int, bytes]]]) -> None:
+        self._rank = rank
+        self._boxes = boxes
+        self._arrived: dict[int, bytes] = {}
+
+    def Get_size(self) -> int:
+        return len(self._boxes)
+
+    def Isend(self, data: bytes, dest: int) -> Any:
+        self._boxes[dest].put((self._rank, data))
+        return SimpleNamespace(Test=lambda: True)
+
+    def Irecv(self, data: bytearray, source: int) -> Any:
+        def test() -> bool:
+            with contextlib.suppress(queue.Empty):
+                self._arrived.update([self._boxes[self._rank].get_nowait()])
+            found = self._arrived.get(source)
+            if found is not None:
+                data[: len(found)] = found
+            return found is not None
+
+        return SimpleNamespace(Test=test)
+
+
+@pytest.fixture
+def comms() -> list[Any]:
+    """The communicators of four ranks."""
+    boxes: list[queue.Queue[tuple[int, bytes]]] = [queue.Queue() for _ in range(4)]
+    return [Comm(rank, boxes) for rank in range(4)]
+
+
+def test_each_rank_tells_what_it_has_and_gets_its_own_ticket(comms: list[Any]) -> None:
+    infos = [info(rank, f"host{rank}", devices=["0", "1"]) for rank in range(4)]
+    tickets = {rank: {"ticket": f"of {rank}"} for rank in range(1, 4)}
+    with ThreadPoolExecutor(3) as pool:
+        told = [pool.submit(mpi.introduce, comms[k], infos[k]) for k in (3, 1, 2)]
+        found = mpi.meet(comms[0], infos[0])
+        assert [one.host for one in found] == [one.host for one in infos]
+        assert [list(one.devices) for one in found] == [["0", "1"]] * 4
+        mpi.hand_out(comms[0], tickets)
+        assert [one.result() for one in told] == [tickets[k] for k in (3, 1, 2)]
+
+
+def test_ranks_that_do_not_begin_are_named(
+    comms: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    comms[2].Isend(json.dumps(vars(info(2)) | {"of_later_version": 1}).encode(), 0)
+    with refused(RunError, "ranks (1, 3)"):
+        mpi.meet(comms[0], info(0), hello_s=0.2, say_s=0.05)
+    assert "waiting for ranks 1, 3 to begin" in capsys.readouterr().out
+
+
 def test_a_rank_that_never_joins_is_named(hub: Hub) -> None:
     tickets = {1: hub.ticket(), 2: hub.ticket()}
     runner = Runner([info(0), info(1), info(2)], tickets, join_s=0.2)
@@ -241,7 +301,7 @@ def test_a_rank_whose_file_system_hangs_is_named_while_it_is_waited_for(
     look = hangs._look
     run = RunDirectory.create_or_resume(tmp_path / "run")
     log = HostsLog(run, "call", "1 on a", [])
-    wanted = f"waiting for ranks 2 to look at {run.path.absolute()}"
+    wanted = f"waiting for ranks 2 to check {run.path.absolute()}"
     told: list[str] = []
 
     def look_late(message: dict[str, Any]) -> None:
@@ -265,10 +325,10 @@ def test_a_host_without_the_run_directory_is_named(
     both = ranks(3)
     for holder in both.holders:
         holder.look_s = 0.5
-    with refused(UsageError, "must be the same folder", "not for rank 1 on host1"):
+    with refused(UsageError, "must be the same folder", "missing on rank 1 on host1"):
         both.runner.look(run, "call")
     log = HostsLog(run, "another", "1 on a", [])
-    with refused(UsageError, "must be the same folder", "not for rank 1 on host1"):
+    with refused(UsageError, "must be the same folder", "missing on rank 1 on host1"):
         both.runner.look(run, "call")
     both.runner.look(run, "another")
     log.close()
@@ -329,10 +389,13 @@ def test_it_is_known_whether_the_learner_is_beside_the_runner(
 ) -> None:
     ranks = [info(0), info(1), info(2, "b", devices=["0"]), info(3, "b")]
     monkeypatch.setattr(mpi, "_met", (SimpleNamespace(ranks=ranks), None))
-    made = make_config("tictactoe", None, None)
-    assert mpi.MpiLauncher.has_learner_here(filled(made, ranks))
-    away = override(made, ["launch.roles.learn.num_gpus=1"])
-    assert not mpi.MpiLauncher.has_learner_here(filled(away, ranks))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"launch.listen=127.0.0.1:{taken.getsockname()[1] - 2}"
+        made = override(make_config("tictactoe", None, None), [listen])
+        with refused(UsageError, "launch.listen ("):
+            mpi.MpiLauncher.check_doors(filled(made, ranks))
+        away = override(made, ["launch.roles.learn.num_gpus=1"])
+        mpi.MpiLauncher.check_doors(filled(away, ranks))
 
 
 def test_without_mpirun_it_says_how_to_start(
@@ -344,8 +407,8 @@ def test_without_mpirun_it_says_how_to_start(
     words = ["train", "tictactoe", "--launch", "mpi", "--out", str(tmp_path / "run")]
     assert main(words) == 2
     assert capsys.readouterr().err == (
-        "tengen: launch (mpi) must be started by mpirun; mpirun -n 4 tengen train TASK "
-        "--launch mpi\n"
+        "tengen: launch (mpi) must be started with mpirun; use mpirun -n 4 tengen "
+        "train TASK --launch mpi\n"
     )
     assert not (tmp_path / "run").exists()
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from tengen.launch.reports.processes import Actors
+from tengen.launch.reports.processes import Acting
 
 
 def test_the_rates_are_those_of_all_actors() -> None:
     """Each reports 100 frames and 104 evaluations of a second, some 1.5 s apart."""
-    actors = Actors()
+    actors = Acting(3, are_actors=True)
     names = ["actor-0", "actor-1", "actor-2"]
     told: dict[str, Any] = {}
     for index, name in enumerate(names):
@@ -29,6 +29,10 @@ def test_the_rates_are_those_of_all_actors() -> None:
         report |= {"mean_return": mean_return, "mean_length": 3 * mean_return}
         told = actors.report(name, 0, report, 1.0)
     assert (told["mean_return"], told["mean_length"]) == (15.0, 45.0)
+    before = told["rows_per_s"]
+    actors.lost("actor-2")  # its 100 a second are left out until it works again
+    told = actors.report(names[0], 0, report, 1.0)
+    assert told["rows_per_s"] == pytest.approx(before - 100)
     actors.count(2, ["actor-0"])
     told = actors.report("actor-2", 2, {**report, "mean_return": None}, 1.0)
     assert (told["mean_return"], told["mean_length"]) == (20.0, 60.0)

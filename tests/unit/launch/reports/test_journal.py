@@ -325,7 +325,7 @@ def test_the_verdict_at_once_is_of_busy_shares(journal, view):
     journal.end_generation(EVEN)
     assert view.generations[0].verdict == (
         "at once, self-play 75% (net 60%, trees 30%, batches 50% full); learning 60%; "
-        "publishing 7%: self-play and learner go together"
+        "publishing 7%: self-play and learner keep pace"
     )
 
 
@@ -372,6 +372,6 @@ def test_a_call_that_learned_nothing_says_what_lacks(journal):
 def test_a_call_whose_steps_made_no_item_says_so(acting):
     assert acting.unlearned == ""
     acting.report("actor", {**ACTED, "mean_return": None}, 1.0)
-    assert acting.unlearned == "no item of experience became whole; play more"
+    assert acting.unlearned == "no item of experience was completed; collect more steps"
     acting.report("learn", STEPPED, 1.0)
     assert acting.unlearned == ""

@@ -13,7 +13,7 @@ from tengen.errors import UsageError
 from tengen.experience import MAX_WRITERS
 from tengen.launch import Budget
 from tengen.launch.budget import Spending
-from tengen.launch.reports.processes import Players
+from tengen.launch.reports.processes import Acting
 from tengen.launch.schedule import run_schedule
 from tengen.launch.workers import Worker, with_cores, workers_at_once
 from tengen.overrides import override
@@ -21,7 +21,7 @@ from tengen.recipes import make_config
 from tengen.roles import RunConfig, StopListener, write_config
 from tengen.run import RunDirectory
 from tests.refusals import refused
-from tests.unit.launch.fake_roles import CHOSEN, Fake, Journal, nothing
+from tests.unit.launch.fake_roles import CHOSEN, Fake, Journal, called, nothing
 
 GAMES = 10
 
@@ -81,11 +81,11 @@ def test_all_of_them_play_the_budget_and_no_generation_more(
     made = config("launch.roles.selfplay.count=3")
     write_config(run, made)
     launcher, journal = ManyPlayers(min(3, turns)), Journal()
-    any_journal: Any = journal
     any_launcher: Any = launcher
     with StopListener(run) as stop:
         budget = Budget(games=games)
-        run_schedule(any_launcher, made, run, budget, any_journal, stop, num_threads=8)
+        call = called(made, run, budget, journal, stop, num_threads=8)
+        run_schedule(any_launcher, call)
     played = journal.of("selfplay")
     assert len(played) == turns
     assert sum(fake.num_turns for fake in launcher.players.values()) == turns
@@ -116,7 +116,7 @@ def test_a_generation_that_goes_on_takes_only_what_is_left_of_it() -> None:
 
 
 def test_what_they_tell_is_told_as_one() -> None:
-    players = Players(2)
+    players = Acting(2)
     half = {"num_games": 3, "num_evaluations": 100, "seconds": 1.0}
     assert players.progress("selfplay-0", {"stage": "x"}) == {"stage": "x"}
     assert players.progress("selfplay-0", half)["num_games"] == 3
@@ -137,7 +137,7 @@ def test_what_they_tell_is_told_as_one() -> None:
     half = {"num_games": 8, "num_sealed": 6}
     told = players.progress("selfplay-0", half)
     assert (told["num_games"], told["num_sealed"]) == (5 + 2, 0)
-    alone = Players(1)
+    alone = Acting(1)
     assert alone.progress("selfplay", half) is half
     assert alone.report("selfplay", 0, done, 1.0) is done
 

@@ -1,17 +1,15 @@
 """Events as runs write them, for the tests of what is drawn of them."""
 
-from __future__ import annotations
-
 from tengen.run import RunDirectory
 
 ACTED = {"kind": "turn", "role": "actor", "turn_s": 1.0, "num_rows": 500}
 
 
-def acted(time_s: float, mean_return: float | None, **fields: object) -> dict:
+def acted(time_s, mean_return, **fields):
     return {"time_s": time_s, **ACTED, "mean_return": mean_return, **fields}
 
 
-def learned(time_s: float, num_rows: int, total_steps: int, **fields: object) -> dict:
+def learned(time_s, num_rows, total_steps, **fields):
     return {
         "time_s": time_s,
         "kind": "turn",
@@ -28,7 +26,7 @@ def learned(time_s: float, num_rows: int, total_steps: int, **fields: object) ->
     }
 
 
-def make_run(path, roles=("actor", "learn"), **config) -> RunDirectory:
+def make_run(path, roles=("actor", "learn"), **config):
     run = RunDirectory.create_or_resume(path)
     run.write_run({"config": {"task": "t", **config}, "roles": list(roles)})
     return run

@@ -52,16 +52,16 @@ def test_a_board_is_its_moves(ask, make_player):
         (["START 6x"], "ERROR size (6x) must be 6"),
         (["RECTSTART 6,7"], "ERROR size (6,7) must be 6"),
         (["RECTSTART 6"], "ERROR RECTSTART (6) must be WIDTH,HEIGHT"),
-        (["START 6", "TURN 6,0"], "ERROR cell (6,0) must be X,Y, both of 0 to 5"),
+        (["START 6", "TURN 6,0"], "ERROR cell (6,0) must be X,Y, each 0 to 5"),
         (["START 6", "TURN -1,0"], "ERROR cell (-1,0) must be X,Y"),
         (["START 6", "TURN"], "ERROR cell () must be X,Y"),
         (["START 6", "BEGIN", "BEGIN"], "ERROR stones (1 own, 0 of the other side)"),
         (["START 6", "TAKEBACK 0,0"], "ERROR cell (0,0) must have a stone"),
         (["START 6", "BOARD", "1,1,1", "1,1,2", "DONE"], "ERROR cell (1,1) must be em"),
         (["START 6", "BOARD", "1,1,1", "DONE"], "ERROR stones (1 own, 0 of the other"),
-        (["START 6", "BOARD", "1,1,3", "DONE"], "ERROR stone (1,1,3) must be X,Y,1 of"),
-        (["START 6", "BOARD", "a b", "DONE"], "ERROR stone (A b) must be X,Y,1 of the"),
-        (["START 6", "BOARD", "1,1,1", "ABOUT"], "ERROR the stones must end by DONE"),
+        (["START 6", "BOARD", "1,1,3", "DONE"], "ERROR stone (1,1,3) must be X,Y,1"),
+        (["START 6", "BOARD", "a b", "DONE"], "ERROR stone (A b) must be X,Y,1"),
+        (["START 6", "BOARD", "1,1,1", "ABOUT"], "ERROR the stones must end with DONE"),
         (["START 6", "SWAP2BOARD", "1,1", "DONE"], "ERROR stones (1) must be 0, 3 or"),
         (["START 6", "SWAP2BOARD", *["1,1"] * 3, "DONE"], "ERROR stones of SWAP2BOARD"),
         (["DONE"], "UNKNOWN DONE without BOARD before it"),
@@ -133,7 +133,7 @@ def test_a_move_that_was_taken_back_is_made_again(ask):
 def test_a_finished_game_is_an_error(ask):
     row = [f"{x},0,2" for x in range(5)] + [f"{x},2,1" for x in range(4)]
     answers = ask("START 6", "BOARD", *row, "DONE", "BEGIN")
-    assert answers[1] == "ERROR the game on this board is over; RESTART begins another"
+    assert answers[1] == "ERROR the game on this board is over; RESTART starts another"
     assert read_cell(answers[2], 6) is not None
 
 
@@ -144,9 +144,9 @@ def test_a_finished_game_is_an_error(ask):
         ("gomoku/6/exact", 1, None),
         ("gomoku/6", 1, "rule (1) must be 0; the model plays five or more win"),
         ("gomoku/6/exact", 0, "rule (0) must be 1; the model plays exactly five win"),
-        ("gomoku/6", 2, "rule (2) is for continuous games, which no model plays"),
-        ("gomoku/6", 4, "rule (4) is for renju, which no model plays"),
-        ("gomoku/6/exact", 9, "rule (9) is for caro, which no model plays"),
+        ("gomoku/6", 2, "rule (2) is for continuous games, which is not supported"),
+        ("gomoku/6", 4, "rule (4) is for renju, which is not supported"),
+        ("gomoku/6/exact", 9, "rule (9) is for caro, which is not supported"),
         ("gomoku/6", 16, "rule (16) must be 0 or 1"),
     ],
 )
@@ -166,7 +166,7 @@ def test_a_rule_of_others_is_an_error_of_what_comes_next(ask, task, rule, proble
 def test_info_has_no_answer_and_is_noted(converse):
     lines = ["INFO", "INFO evaluate 1,1", "INFO folder C:\\x", "INFO timeout_turn soon"]
     answers = converse().ask(*lines, "START 6")
-    note = "MESSAGE INFO timeout_turn (soon) must be a whole number; it is passed over"
+    note = "MESSAGE INFO timeout_turn (soon) must be a whole number; it is ignored"
     assert answers == [note, "OK"]
 
 

@@ -59,7 +59,7 @@ def test_the_input_ends_inside_a_board(converse):
     talk.say(b"START 6\nBOARD\n1,1,1")
     talk.say(b"")
     talk.engine.run()
-    assert talk.text == "OK\nERROR the stones must end by DONE\n"
+    assert talk.text == "OK\nERROR the stones must end with DONE\n"
 
 
 def test_end_ends_pondering(converse):

@@ -83,8 +83,8 @@ def test_memory():
     assert limits(f"max_memory {least + (2 << 20)}").tree_bytes == 2 << 20
     assert limits(f"max_memory {least}").problem is None
     assert limits(f"max_memory {least - 1}").problem == (
-        f"max_memory ({least - 1}) must be at least {least} bytes for the program and "
-        f"this model"
+        f"max_memory ({least - 1}) must be at least {least} bytes, for the program and "
+        "this model"
     )
     assert limits("max_memory 60", "max_memory 0").problem is None
 
@@ -118,7 +118,7 @@ def test_trees_grow_no_further_than_memory_allows(converse, megabytes):
 
 def test_too_little_memory_is_said_where_a_move_is_asked_for(ask, megabytes):
     answers = ask("START 6", "INFO max_memory 83886080", "BEGIN", "RESTART")
-    error = f"ERROR max_memory (83886080) must be at least {118 << 20} bytes for "
+    error = f"ERROR max_memory (83886080) must be at least {118 << 20} bytes, for "
     assert answers[1].startswith(error)
     assert answers[2].startswith(error)
     assert len(answers) == 3

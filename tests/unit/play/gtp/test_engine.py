@@ -151,8 +151,8 @@ def test_what_was_passed_over_in_a_file_is_said(ask, tmp_path, capfd):
     assert ask(f"loadsgf {file}") == ["="]
     lines = capfd.readouterr().err.splitlines()
     assert lines == [
-        "tengen: loadsgf: more games follow; this is the first",
-        "tengen: loadsgf: KM (x) is no komi; 7.5 is taken",
+        "tengen: loadsgf: only the first of several games is read",
+        "tengen: loadsgf: KM (x) is not a komi; 7.5 is used",
     ]
 
 

@@ -121,5 +121,5 @@ def test_models_without_such_heads_answer_without(make_player, talk_to):
     assert "ownership" not in answers[0]
     assert "scoreLead" not in answers[0]
     assert "white" not in answers[1].replace("whiteWin", "").replace("whiteLoss", "")
-    assert answers[2] == "? the network knows nothing of owners"
+    assert answers[2] == "? the network does not predict ownership"
     assert "Owners" not in answers[3]

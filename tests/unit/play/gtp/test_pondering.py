@@ -103,7 +103,7 @@ def test_what_fails_in_the_other_sides_time_ends_nothing(make_player, talk_to, c
     texts = ["genmove b\n", PONDERING, "genmove w\n", "quit\n"]
     answers, _ = converse(talk, *texts)
     assert [answer[0] for answer in answers] == ["="] * 3
-    assert capsys.readouterr().err == "tengen: pondering ends: the device is gone\n"
+    assert capsys.readouterr().err == "tengen: pondering stopped: the device is gone\n"
 
 
 def test_a_full_tree_is_left_as_it_is(make_player, talk_to, monkeypatch):

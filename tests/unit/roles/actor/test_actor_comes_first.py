@@ -12,7 +12,8 @@ from tengen.agents import EnvironmentAgent
 from tengen.errors import UsageError
 from tengen.experience import ReplayConfig
 from tengen.recipes import make_config
-from tengen.roles import RoleContext, RoleHost, change_config, make_role, write_config
+from tengen.roles import RoleContext, change_config, make_role, write_config
+from tengen.roles.host import RoleHost
 from tengen.run import RunDirectory
 from tests.refusals import refused
 

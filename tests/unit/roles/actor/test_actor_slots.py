@@ -10,11 +10,12 @@ import pytest
 
 from tengen.actors import Slots
 from tengen.agents.dqn import Dqn
+from tengen.inference import DriveStats
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, write_config
 from tengen.roles.actor import role as actor_role
-from tengen.roles.actor.links import Group
+from tengen.roles.actor.links import Driven, Group
 from tengen.run import RunDirectory
 
 pytest.importorskip("gymnasium")
@@ -31,8 +32,8 @@ class NoLink:
             Group(size, lambda columns, state: 0) for size in agent.actor.group_sizes()
         ]
 
-    def drive(self, ports: Any) -> None:
-        return None
+    def drive(self, ports: Any) -> Driven:
+        return Driven(DriveStats(), 0)
 
     def close(self) -> None:
         pass

@@ -66,7 +66,7 @@ def assert_said(ballast: Ballast, disk: Path) -> None:
         f"waits, the disk of {disk}/run is full (0.0 MB free); free"
     )
     assert "nothing durable is lost (" in waits
-    assert goes_on == "goes on, the disk has room again"
+    assert goes_on == "resumes, the disk has space again"
 
 
 @pytest.mark.parametrize("how_often", [1, 3])
@@ -84,7 +84,7 @@ def test_it_tries_again_and_tells_once(tmp_path: Path, how_often: int) -> None:
     pause(write)
     pause(write)
     assert done == [True, True]
-    assert [text.split()[0] for text in said] == ["waits,", "goes"]
+    assert [text.split()[0] for text in said] == ["waits,", "resumes,"]
 
 
 def test_a_stop_ends_the_waiting_with_the_refusal(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def play(
     run.models.publish(0, lambda folder: None)
     with monkeypatch.context() as patch:
         patch.setattr(
-            "tengen.roles.selfplay.threads_play.open_backend", lambda *_, **__: backend
+            "tengen.roles.selfplay.playing.open_backend", lambda *_, **__: backend
         )
         patch.setattr(
             "tengen.roles.selfplay.role.SelfplayRole._directory", lambda *_: run.path

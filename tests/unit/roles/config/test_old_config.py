@@ -81,13 +81,13 @@ def test_a_run_of_an_environment_is_refused_by_name(
     content = {"task": "CartPole-v1", "agent": "vtrace", "actor": actor}
     run.write_run({"config": content})
     line = (
-        f"agent (vtrace) of {run.path / 'run.json'} is of an earlier version, whose "
-        f"experience this version cannot read; choose another --out"
+        f"agent (vtrace) of {run.path / 'run.json'} is from an earlier version, whose "
+        "experience this version cannot read; choose another --out"
     )
     with pytest.raises(UsageError) as error:
         read_config(run)
     assert str(error.value) == line
-    with refused(UsageError, "is of an earlier version"):
+    with refused(UsageError, "is from an earlier version"):
         train_task("CartPole-v1", out=run.path, minutes=0.1)
     assert main(["learn", str(run.path), "--once"]) == 2
     assert line in capsys.readouterr().err

@@ -42,10 +42,10 @@ def words(out: Path, folder: Path | str, min_games: int) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "side", "min_games", "why"),
     [
-        ("missing", 0, 1, "must have files of imported generations"),
-        ("empty", 0, 1, "must have files of imported generations"),
-        ("other", 7, 1, "must be of go/5/nosuicide/planes=minigo, not of go/7"),
-        ("few", 5, 4, "store.min_games (4) games or more, 0 of its last have so many"),
+        ("missing", 0, 1, "must contain imported generations"),
+        ("empty", 0, 1, "must contain imported generations"),
+        ("other", 7, 1, "must be for go/5/nosuicide/planes=minigo, not go/7"),
+        ("few", 5, 4, "store.min_games (4) games, and only 0 of them have that many"),
         ("short", 5, 1, "must end with store.num_generations (5) generations"),
         ("cut", 5, 1, "cannot be used: rows"),
     ],

@@ -19,7 +19,8 @@ from tengen.learners.checkpoint import SavedModel, read_model
 from tengen.nets import MlpConfig, ResNetConfig
 from tengen.recipes import make_config
 from tengen.recipes.run import train_task
-from tengen.roles.config import RunConfig, read_config, write_config
+from tengen.roles.config import RunConfig, read_config
+from tengen.roles.config.run_file import write_config
 from tengen.roles.inputs import checked_initial_model, fitting_model
 from tengen.roles.judging.gate import GateRole
 from tengen.roles.learning.export import ExportRole
@@ -168,7 +169,7 @@ def test_a_run_that_has_learned_goes_on_without_its_model(
 @pytest.mark.parametrize(
     ("task", "name", "settings", "message"),
     [
-        ("tictactoe", "nowhere", (), "cannot be used: model (.*) is neither a run"),
+        ("tictactoe", "nowhere", (), "cannot be used: model (.*) must be a run"),
         ("tictactoe", "empty", (), "cannot be used: run .* no published model yet"),
         (
             "connect4",
@@ -181,8 +182,8 @@ def test_a_run_that_has_learned_goes_on_without_its_model(
             "tictactoe",
             "source",
             ("net.head_channels=8",),
-            r"must have the run's own network, or one that can grow into it; it has "
-            r".*net.head_channels=32.*; set these",
+            "must have the run's own network, or one that can grow into it; set "
+            ".*net.head_channels=32.* as in that model",
         ),
         ("CartPole-v1", "source", (), "must be a model with the shapes of CartPole-v1"),
     ],

@@ -15,14 +15,8 @@ from tengen.evaluation.ratings.records import read_records
 from tengen.experience import SegmentReader
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import (
-    RoleContext,
-    checked_book,
-    keep_book,
-    make_role,
-    run_book,
-    write_config,
-)
+from tengen.roles import RoleContext, make_role, write_config
+from tengen.roles.inputs import checked_book, keep_book, run_book
 from tengen.run import RunDirectory
 from tests.refusals import refused
 

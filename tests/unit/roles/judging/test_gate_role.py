@@ -15,9 +15,8 @@ from tengen.errors import UsageError
 from tengen.evaluation import AcceptAllGate, MatchGate, PlayedGame, SprtGate
 from tengen.evaluation.match import MAX_SEED
 from tengen.recipes import make_config
-from tengen.roles import write_config
+from tengen.roles import RoleContext, RunConfig, write_config
 from tengen.roles.judging import gate
-from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory, move_directory
 from tengen.search import SearchConfig
 
@@ -102,8 +101,8 @@ def test_players_of_the_gate_search_as_those_of_a_match_do(tmp_path, replace):
     agent = make_config("connect4", None, None).agent
     assert agent.actor.search != SearchConfig()
     run = RunDirectory.create_or_resume(tmp_path / "run")
-    parts = dict.fromkeys(("load_model", "open_backend"), lambda *_, **__: model)
-    with replace(**parts):
+    loads = {"load_model": lambda *_: model}
+    with replace(RunConfig, **loads), replace(open_backend=lambda *_, **__: model):
         role = make_role(run, SPRT)
         assert role._player(run.candidates, 1).play == agent.play
         role.close()

@@ -123,8 +123,8 @@ def test_a_model_that_loses_too_much_plays_in_floats_and_it_is_said_once(
     warnings = [r["warning"] for r in reports if "warning" in r]
     assert len(warnings) == 1
     assert re.fullmatch(
-        r"int8 of the model of generation 1 is refused, policy_divergence "
-        r"\(\S+\) is above 0; such models play in (bf16|fp32)",
+        "int8 is not used for generation 1, policy_divergence \\(\\S+\\) is above 0; "
+        "such models use (bf16|fp32)",
         warnings[0],
     )
     model = load_model(run.models.entry(2))
@@ -147,7 +147,7 @@ def test_too_few_positions_are_said_once(run):
     warnings = [r["warning"] for r in reports if "warning" in r]
     assert len(warnings) == 1
     assert re.search(
-        r"num_rows \(\d+\) of different positions is below 48", warnings[0]
+        r"num_rows \(\d+\) must be at least 48 different positions", warnings[0]
     )
 
 
@@ -221,7 +221,7 @@ def test_self_play_goes_on_in_what_was_chosen_for_the_larger_network(
         opened.append((read_meta(directory).net.num_channels, config.precision))
         return open_backend(directory, config, *words, **more)
 
-    where = "tengen.roles.selfplay.threads_play.open_backend"
+    where = "tengen.roles.selfplay.playing.open_backend"
     monkeypatch.setattr(where, opening)
     write_config(run, grows(small(), 20))
     rounds(run, 3)

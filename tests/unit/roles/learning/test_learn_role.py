@@ -14,14 +14,8 @@ from tengen.models.load import read_meta
 from tengen.nets import parse_net
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import (
-    Role,
-    RoleContext,
-    RunConfig,
-    make_role,
-    read_config,
-    write_config,
-)
+from tengen.roles import RoleContext, RunConfig, make_role, read_config, write_config
+from tengen.roles.role import Role
 from tengen.run import RunDirectory
 from tests.refusals import refused
 from tests.unit.experience.store_games import write_generation

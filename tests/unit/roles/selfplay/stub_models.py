@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tengen.actors import play_generation
-from tengen.roles.selfplay import threads_play
+from tengen.roles.selfplay import playing
 from tengen.roles.selfplay.role import SelfplayRole
 from tests.unit.conftest import HashBackend
 
@@ -60,9 +60,9 @@ def plays_on(
     play: Callable[..., Any] = play_often,
 ) -> None:
     """Has self-play open its models so, and look for newer ones all the time."""
-    monkeypatch.setattr(threads_play, "_LOOK_S", 0.0)
-    monkeypatch.setattr(threads_play, "open_backend", open_backend)
-    monkeypatch.setattr(threads_play, "play_generation", play)
+    monkeypatch.setattr(playing, "_LOOK_S", 0.0)
+    monkeypatch.setattr(playing, "open_backend", open_backend)
+    monkeypatch.setattr(playing, "play_generation", play)
     monkeypatch.setattr(
         SelfplayRole, "_directory", lambda role, number: Path(str(number))
     )

@@ -15,14 +15,11 @@ from tengen.experience import SegmentReader
 from tengen.experience.games.files import experience_files
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import (
-    RoleContext,
+from tengen.roles import RoleContext, make_role, read_config, write_config
+from tengen.roles.config.run_file import (
     asked_generations,
-    make_role,
-    read_config,
     record_generation,
     with_asked_generations,
-    write_config,
 )
 from tengen.roles.selfplay.fitting import fewer_games, smaller_generations
 from tengen.run import RunDirectory
@@ -189,7 +186,7 @@ def test_a_slow_generation_is_sealed_with_the_games_that_have_begun(
     assert 3 <= report["num_games"] <= most
     if most < 40:
         assert report["fitted"]["num_rows"] == report["num_rows"]
-        assert report["told"].startswith("generations have 16 games and not 40")
+        assert report["told"].startswith("generations have 16 games, not 40")
     else:
         assert "fitted" not in report
         assert report["num_games"] == 40

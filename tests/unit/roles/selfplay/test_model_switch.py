@@ -130,9 +130,10 @@ def searched_again(
     rules = core_game(games.make(config.task))
     session = _core.make_session(rules, actor.search.to_native())
     session.begin(before, request)
-    while session.next():
-        Model(model).answer(session.planes[0], session.policy[0], session.value[:1])
-        session.done()
+    port = session.port(0)
+    while port.next():
+        Model(model).answer(port.planes[0], port.policy[0], port.value[:1])
+        port.done()
     return session.result
 
 

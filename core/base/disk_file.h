@@ -1,5 +1,6 @@
 #pragma once
-// Files that must survive a host crash, and a hook for tests that observes their changes.
+// Files that must survive a host crash, and a hook for tests that observes their changes. Tested
+// only on Linux.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace tengen::store {
+namespace tengen {
 
 // Observes all changes to files of type DiskFile, in order, on the thread that makes the change. If
 // an observer throws, the call on the file throws the same exception.
@@ -40,9 +41,9 @@ bool is_for_room(int reason);
 // Several threads may write if their ranges do not overlap. Forked processes do not inherit it.
 class DiskFile {
  public:
-  // `flags` are the flags of open(). With `is_past_cache`, reads and writes bypass the page cache
-  // if the file system supports that.
-  DiskFile(std::string path, int flags, bool is_past_cache = false);
+  // `flags` and `mode` are those of open(). With `is_past_cache`, reads and writes bypass the page
+  // cache if the file system supports that.
+  DiskFile(std::string path, int flags, bool is_past_cache = false, int mode = 0600);
   DiskFile(const DiskFile&) = delete;
   DiskFile& operator=(const DiskFile&) = delete;
   ~DiskFile();
@@ -58,9 +59,11 @@ class DiskFile {
   // Blocks until all written bytes would survive a host crash. The file's name survives only after
   // sync_folder().
   void sync() const;
+  // Renames the file to `to`, which may exist. The new name survives only after sync_folder().
+  void rename(const std::string& to);
 
  private:
-  const std::string path_;
+  std::string path_;
   int descriptor_;
 };
 
@@ -74,11 +77,10 @@ std::vector<std::byte> read_file(const std::string& path);
 std::unique_ptr<DiskFile> make_whole_file(const std::string& path, bool is_synced,
                                           const std::function<void(const DiskFile&)>& fill);
 
-void rename_file(const std::string& from, const std::string& to);
 // Removes a file. Does nothing if the file does not exist.
 void remove_file(const std::string& path);
-// Blocks until all creations, renames and removals of files in the folder would survive a host
-// crash. Throws Error.
-void sync_folder(const std::string& directory);
+// Blocks until all creations, renames and removals of files in the folder of `path` would survive
+// a host crash. Throws Error.
+void sync_folder_of(const std::string& path);
 
-}  // namespace tengen::store
+}  // namespace tengen

@@ -1,4 +1,4 @@
-#include "store/disk/disk_file.h"
+#include "base/disk_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,19 +12,19 @@
 #include "base/error.h"
 #include "base/owned.h"
 
-namespace tengen::store {
+namespace tengen {
 namespace {
 
 DiskWatch* watch = nullptr;
 
 // Opens a file that forked processes do not inherit. Otherwise a forked process would keep the
 // space of a removed file occupied.
-int open_file(const char* path, int flags, bool is_past_cache) {
+int open_file(const char* path, int flags, bool is_past_cache, int mode) {
 #if defined(O_DIRECT)
-  const int direct = is_past_cache ? open_owned(path, flags | O_DIRECT, 0600) : -1;
+  const int direct = is_past_cache ? open_owned(path, flags | O_DIRECT, mode) : -1;
   if (direct >= 0 || (is_past_cache && errno != EINVAL)) return direct;
 #endif
-  const int descriptor = open_owned(path, flags, 0600);
+  const int descriptor = open_owned(path, flags, mode);
 #if defined(F_NOCACHE)
   if (descriptor >= 0 && is_past_cache) fcntl(descriptor, F_NOCACHE, 1);
 #endif
@@ -36,9 +36,9 @@ const char* advice_for(int reason) {
   switch (reason) {
     case ENOSPC:
     case EDQUOT:
-      return "free room in its file system";
+      return "free space in its file system";
     case EFBIG:
-      return "raise ulimit -f, or choose a file system of larger files";
+      return "raise ulimit -f, or choose a file system with larger files";
     case EMFILE:
     case ENFILE:
       return "raise ulimit -n";
@@ -50,12 +50,12 @@ const char* advice_for(int reason) {
       return "make it writable, or choose another folder";
     case ENOENT:
     case ENOTDIR:
-      return "put it back, or choose another folder";
+      return "restore it, or choose another folder";
     case EINVAL:
     case EOPNOTSUPP:
       return "choose a folder in another file system";
     default:
-      return "look after the disk";
+      return "check the disk";
   }
 }
 
@@ -76,9 +76,10 @@ void refuse_file(const std::string& path, const char* action, int reason) {
 
 void set_disk_watch(DiskWatch* whose) { watch = whose; }
 
-DiskFile::DiskFile(std::string path, int flags, bool is_past_cache) : path_(std::move(path)) {
+DiskFile::DiskFile(std::string path, int flags, bool is_past_cache, int mode)
+    : path_(std::move(path)) {
   const bool is_new = watch != nullptr && ::access(path_.c_str(), F_OK) != 0;
-  descriptor_ = open_file(path_.c_str(), flags, is_past_cache);
+  descriptor_ = open_file(path_.c_str(), flags, is_past_cache, mode);
   if (descriptor_ < 0) refuse_file(path_, "cannot be opened", errno);
   if (watch == nullptr) return;
   if (is_new) watch->made(path_);
@@ -118,8 +119,15 @@ void DiskFile::write(uint64_t offset, std::span<const std::byte> bytes) const {
 }
 
 void DiskFile::sync() const {
-  if (::fdatasync(descriptor_) != 0) refuse_file(path_, "cannot be synced", errno);
+  const int result = ::fdatasync(descriptor_);
+  if (result != 0) refuse_file(path_, "cannot be synced", errno);
   if (watch != nullptr) watch->synced(path_);
+}
+
+void DiskFile::rename(const std::string& to) {
+  if (std::rename(path_.c_str(), to.c_str()) != 0) refuse_file(to, "cannot be written", errno);
+  if (watch != nullptr) watch->renamed(path_, to);
+  path_ = to;
 }
 
 std::vector<std::byte> read_file(const std::string& path) {
@@ -136,25 +144,22 @@ std::unique_ptr<DiskFile> make_whole_file(const std::string& path, bool is_synce
   try {
     fill(*file);
     if (is_synced) file->sync();
-    rename_file(part, path);
+    file->rename(path);
   } catch (...) {
     remove_file(part);  // it occupies space that the next attempt needs
     throw;
   }
-  if (is_synced) sync_folder(std::filesystem::path(path).parent_path());
+  if (is_synced) sync_folder_of(path);
   return file;
-}
-
-void rename_file(const std::string& from, const std::string& to) {
-  if (std::rename(from.c_str(), to.c_str()) != 0) refuse_file(to, "cannot be written", errno);
-  if (watch != nullptr) watch->renamed(from, to);
 }
 
 void remove_file(const std::string& path) {
   if (::unlink(path.c_str()) == 0 && watch != nullptr) watch->removed(path);
 }
 
-void sync_folder(const std::string& directory) {
+void sync_folder_of(const std::string& path) {
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const std::string directory = parent.empty() ? "." : parent.string();
   const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) refuse_file(directory, "cannot be synced", errno);
   const int reason = ::fsync(descriptor) == 0 ? 0 : errno;
@@ -163,4 +168,4 @@ void sync_folder(const std::string& directory) {
   if (watch != nullptr) watch->folder_synced(directory);
 }
 
-}  // namespace tengen::store
+}  // namespace tengen

@@ -1,4 +1,4 @@
-#include "store/service/opened_session.h"
+#include "store/service/local_channel.h"
 
 #include <exception>
 
@@ -8,7 +8,17 @@ namespace tengen::store {
 
 using engine::Engine;
 
-bool OpenedSession::apply(std::span<const std::byte> message, Deadline deadline) {
+bool LocalChannel::send(std::span<iovec> parts, Deadline deadline, Urgency) {
+  message_.clear();
+  for (const iovec& part : parts) {
+    const auto* bytes = static_cast<const std::byte*>(part.iov_base);
+    message_.insert(message_.end(), bytes, bytes + part.iov_len);
+  }
+  return apply(message_, deadline);
+}
+
+bool LocalChannel::apply(std::span<const std::byte> message, Deadline deadline) {
+  check_process();
   const auto kind = read<Request>(message);
   if (kind == Request::kAppend) {
     appended_ = read<Append>(message);
@@ -45,8 +55,9 @@ bool OpenedSession::apply(std::span<const std::byte> message, Deadline deadline)
   return is_done;
 }
 
-std::span<const std::byte> OpenedSession::wait_for_reply(Deadline deadline) {
-  if (num_reply_bytes_ > 0) return reply();
+std::span<const std::byte> LocalChannel::wait_for_reply(Deadline deadline) {
+  check_process();
+  if (num_reply_bytes_ > 0) return peek_reply();
   std::exception_ptr refused;
   store_->change_when(deadline, [&](Engine& engine) {
     Progress progress = Progress::kNone;
@@ -58,10 +69,11 @@ std::span<const std::byte> OpenedSession::wait_for_reply(Deadline deadline) {
     return num_reply_bytes_ > 0 || refused ? Progress::kDone : progress;
   });
   if (refused) std::rethrow_exception(refused);
-  return reply();
+  return peek_reply();
 }
 
-bool OpenedSession::flush(Deadline deadline) {
+bool LocalChannel::wait_for_all(Deadline deadline) {
+  check_process();
   if (inserts_end_ == 0) return true;
   try {
     return store_->checkpointer()->wait(inserts_end_, deadline);
@@ -71,20 +83,10 @@ bool OpenedSession::flush(Deadline deadline) {
   }
 }
 
-std::byte* OpenedSession::reserve(uint32_t num_bytes) {
+std::byte* LocalChannel::reserve(uint32_t num_bytes) {
   if (num_reply_bytes_ > 0) return nullptr;
   if (reply_.size() < num_bytes) reply_.resize(num_bytes);
   return reply_.data();
-}
-
-bool LocalChannel::send(std::span<iovec> parts, Deadline deadline, Urgency) {
-  check_process();
-  message_.clear();
-  for (const iovec& part : parts) {
-    const auto* bytes = static_cast<const std::byte*>(part.iov_base);
-    message_.insert(message_.end(), bytes, bytes + part.iov_len);
-  }
-  return session_->apply(message_, deadline);
 }
 
 }  // namespace tengen::store

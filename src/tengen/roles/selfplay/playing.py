@@ -1,11 +1,11 @@
-"""Plays generations of native games in threads of this process.
+"""Plays generations: native games in threads, games in Python in several processes.
 
 If roles take turns, a generation is played with one model. Otherwise the role polls for
 newer models and switches to them during a generation (KataGo's ``switchNetsMidGame``).
 The new model is opened while games continue. Then each game goes back to its last full
 search that began without a tree, and continues from that ply with the new model. The
 game record has the model of each ply, so each ply can be replayed as in a generation
-with one model.
+with one model. Games in Python keep their initial model.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from tengen import _core, games
 from tengen.actors import (
     GamesOfGeneration,
     GenerationReport,
+    SelfplayConfig,
+    SelfplayProcesses,
     play_generation,
 )
 from tengen.errors import DiskFullError
@@ -28,10 +30,10 @@ from tengen.experience.games.journal import core_errors
 from tengen.games import Game
 from tengen.inference import Backend, open_backend, search_outputs
 from tengen.roles.role import RoleContext
-from tengen.roles.selfplay.fitting import fewer_games
+from tengen.roles.selfplay.fitting import fewer_games, first_slots
 from tengen.run import RunDirectory
 
-__all__ = ["PlayingThreads", "take_counts"]
+__all__ = ["PlayingProcesses", "PlayingThreads"]
 
 _LOOK_S = 1.0
 """Polling interval for newer models in seconds; each poll lists one folder."""
@@ -122,7 +124,7 @@ class PlayingThreads:
             )
             if part.newer is not None:
                 models.append(wanted.model)
-                self._context.say(f"goes on with model {wanted.model}")
+                self._context.say(f"continues with model {wanted.model}")
 
     def _play_part(
         self, part: _Part, num_recovered: int, before: GenerationReport
@@ -131,27 +133,18 @@ class PlayingThreads:
         # Open the model before the clock starts, because compilation is not play time.
         with core_errors():
             backend = self._open(part.wanted)
-        count = take_counts(
-            self._context, num_recovered, part.queue.stop, before, part.num_sealed
+        count = _progress(
+            self._context,
+            part.wanted.config,
+            num_recovered,
+            before,
+            part.queue.stop,
+            part.play_fewer,
+            part.num_sealed,
         )
-
-        start_s = time.monotonic()
 
         def on_progress(num_games: int, num_evaluations: int) -> None:
             count(num_games, num_evaluations)
-            seconds = before.seconds + time.monotonic() - start_s
-            num_finished = before.num_games + num_games
-            fitting = fewer_games(
-                part.wanted.config,
-                self._context.num_threads,
-                self._context.generation_s,
-                num_finished,
-                seconds,
-                num_recovered,
-            )
-            if fitting != part.wanted.config and not part.queue.stopped:
-                part.wanted = dataclasses.replace(part.wanted, config=fitting)
-                part.queue.stop()
             if 0 < part.num_games <= num_games:
                 part.queue.stop()
             part.newer = part.newer or self._newer(part)
@@ -243,41 +236,170 @@ class _Part:
     newer: GamesOfGeneration | None = None
     """The same games with the newer model, which plays the next part."""
 
+    def play_fewer(self, config: SelfplayConfig) -> None:
+        """Ends the part early; the next part has the number of games of ``config``."""
+        if not self.queue.stopped:
+            self.wanted = dataclasses.replace(self.wanted, config=config)
+            self.queue.stop()
+
     def keep(self, unfinished: list[bytes]) -> None:
         """Writes the games in flight to the disk."""
         self.opened.keep_unfinished(unfinished)
 
 
-def take_counts(
-    context: RoleContext,
-    num_recovered: int,
-    stop: Callable[[], None],
-    before: GenerationReport,
-    num_sealed: int = 0,
-) -> Callable[[int, int], None]:
-    """Returns a callback of self-play that reports game counts and obeys a stop.
+class PlayingProcesses:
+    """Plays generations in processes that stay alive between calls. Not thread-safe.
 
     Args:
-        context: Its ``progress`` receives the counts; its ``stop`` requests a stop.
+        context: The number of processes (``num_threads``), stop, progress, and the time
+            limit per generation.
+    """
+
+    def __init__(self, context: RoleContext) -> None:
+        self._context = context
+        self._processes = SelfplayProcesses(context.num_threads)
+        self._is_measured = False
+
+    def play(
+        self, wanted: GamesOfGeneration, opened: OpenGeneration
+    ) -> tuple[GenerationReport, int]:
+        """Plays until all games have ended or the context's ``stop`` is set.
+
+        If there is a time limit and the speed of the game is unknown, each process
+        first plays a single game. Otherwise all games of a slow generation could begin
+        before the first game ends, and then no game could be dropped.
+
+        Args:
+            wanted: The games to play.
+            opened: Receives finished games.
+
+        Returns:
+            A report of the games played, and the generation's number of games, which is
+            reduced if all games of ``wanted`` would take too long.
+        """
+        played = GenerationReport()
+        num_recovered = len(wanted.finished)
+        limit_s = self._context.generation_s
+        if limit_s is not None and not self._is_measured:
+            first = _first_games(wanted, self._context.num_threads)
+            played, _ = self._play_part(first, opened, num_recovered, played)
+            if self._context.stop.is_set():
+                return played, wanted.config.games_per_generation
+            self._is_measured = True
+            self._context.write(opened.flush)
+            game_s = played.seconds / max(1, played.num_games)
+            config = first_slots(
+                wanted.config, self._context.num_threads, limit_s, game_s
+            )
+            config = fewer_games(
+                config,
+                self._context.num_threads,
+                limit_s,
+                played.num_games,
+                played.seconds,
+                num_recovered,
+            )
+            num_games = config.games_per_generation
+            kept = opened.recorded().indices
+            wanted = dataclasses.replace(
+                wanted,
+                config=config,
+                finished=[index for index in kept if index < num_games],
+            )
+        return self._play_part(wanted, opened, num_recovered, played)
+
+    def close(self) -> None:
+        """Ends the playing processes. A second call does nothing."""
+        self._processes.close()
+
+    def _play_part(
+        self,
+        wanted: GamesOfGeneration,
+        opened: OpenGeneration,
+        num_recovered: int,
+        before: GenerationReport,
+    ) -> tuple[GenerationReport, int]:
+        """Plays the unfinished games of ``wanted``; see ``play``."""
+        num_games = wanted.config.games_per_generation
+
+        def play_fewer(config: SelfplayConfig) -> None:
+            nonlocal num_games
+            num_games = config.games_per_generation
+            self._processes.play_fewer(num_games)
+
+        on_progress = _progress(
+            self._context,
+            wanted.config,
+            num_recovered,
+            before,
+            self._processes.stop,
+            play_fewer,
+        )
+        played = self._processes.play(wanted, opened.append, on_progress)
+        return before.plus(played), num_games
+
+
+def _first_games(wanted: GamesOfGeneration, num_processes: int) -> GamesOfGeneration:
+    """Returns ``wanted`` with only its first unfinished games, one per process."""
+    num_games = wanted.config.games_per_generation
+    left = sorted({*range(num_games)} - {*wanted.finished})[:num_processes]
+    config = dataclasses.replace(
+        wanted.config,
+        games_per_generation=left[-1] + 1 if left else num_games,
+        num_slots=1,
+    )
+    return dataclasses.replace(wanted, config=config)
+
+
+def _progress(
+    context: RoleContext,
+    config: SelfplayConfig,
+    num_recovered: int,
+    before: GenerationReport,
+    stop: Callable[[], None],
+    play_fewer: Callable[[SelfplayConfig], None],
+    num_sealed: int = 0,
+) -> Callable[[int, int], None]:
+    """Returns a callback of self-play that reports game counts and limits the games.
+
+    Args:
+        context: Its ``progress`` receives the counts; its ``stop`` requests a stop, and
+            its ``generation_s`` limits the time.
+        config: The settings of the games.
         num_recovered: Number of games that were durable when the turn began.
-        stop: Called to stop play.
         before: Report of the games that the turn has played so far.
+        stop: Called to stop play.
+        play_fewer: Called with new settings if all games would take too long.
         num_sealed: Number of the generation's games that are already sealed.
     """
     start_s = time.monotonic()
 
     def on_progress(num_games: int, num_evaluations: int) -> None:
+        nonlocal config
         if context.stop.is_set():
             stop()
+        num_finished = before.num_games + num_games
+        seconds = before.seconds + time.monotonic() - start_s
         context.progress(
             {
                 "stage": "self-play",
-                "num_games": num_recovered + before.num_games + num_games,
+                "num_games": num_recovered + num_finished,
                 "num_recovered": num_recovered,
                 "num_sealed": num_sealed,
                 "num_evaluations": before.num_evaluations + num_evaluations,
-                "seconds": before.seconds + time.monotonic() - start_s,
+                "seconds": seconds,
             }
         )
+        fitting = fewer_games(
+            config,
+            context.num_threads,
+            context.generation_s,
+            num_finished,
+            seconds,
+            num_recovered,
+        )
+        if fitting != config:
+            config = fitting
+            play_fewer(config)
 
     return on_progress
