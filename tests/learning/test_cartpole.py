@@ -107,7 +107,7 @@ def test_actions_of_hundreds_are_learned(agent, tmp_path):
     check(agent, FAR, 1, tmp_path / "run")
 
 
-def test_masked_choices_are_learned(tmp_path: Path) -> None:
+def test_masked_choices_are_learned(tmp_path):
     check("ppo", DOORS, 1, tmp_path / "run")
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -39,11 +36,11 @@ KINDS = [
 class StrictDoors(DictDoors):
     """Doors 2 and 5 are always open; raises if another one is chosen."""
 
-    def step(self, action: Any) -> Any:
+    def step(self, action):
         assert action in OPEN
         return super().step(action)
 
-    def _drawn(self) -> Any:
+    def _drawn(self):
         observation, info = super()._drawn()
         self._mask[:] = 0
         self._mask[OPEN] = 1
@@ -51,7 +48,7 @@ class StrictDoors(DictDoors):
 
 
 @pytest.fixture(params=KINDS)
-def made(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+def made(request, tmp_path):
     """An agent, its network, its config, and items from its acting in strict doors."""
     games.allow(TASK)
     config = make_config(TASK, request.param, None)
@@ -91,7 +88,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return config, net, drawn
 
 
-def last_layers(net: nn.Module) -> list[nn.Linear]:
+def last_layers(net):
     return [
         layer
         for layer in net.modules()
@@ -99,7 +96,7 @@ def last_layers(net: nn.Module) -> list[nn.Linear]:
     ]
 
 
-def test_no_illegal_action_is_taken_or_learned_from(made: Any) -> None:
+def test_no_illegal_action_is_taken_or_learned_from(made):
     config, net, columns = made
     mask, action = columns[ACTION_MASK], columns["action"]
     is_live = columns["is_reset"] == 0
@@ -129,7 +126,7 @@ def test_no_illegal_action_is_taken_or_learned_from(made: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", ["greedy", "sampled", "epsilon"])
-def test_evaluation_takes_no_illegal_action(made: Any, mode: Any) -> None:
+def test_evaluation_takes_no_illegal_action(made, mode):
     config, net, _ = made
     agent = config.agent
     if mode == "sampled" and not agent.draws_actions:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from tengen.agents.pqn import Pqn, PqnUpdate
 from tengen.errors import UsageError
@@ -27,11 +26,11 @@ VALUES = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
 LIVE = [0, 1, 3]
 
 
-def net() -> TableNet:
+def net():
     return TableNet(q=[[value, value / 2] for value in VALUES])
 
 
-def minibatches(agent: Pqn) -> list[dict[str, torch.Tensor]]:
+def minibatches(agent):
     return list(PqnUpdate(agent).minibatches(net(), item(**COLUMNS)))
 
 
@@ -43,9 +42,7 @@ def minibatches(agent: Pqn) -> list[dict[str, torch.Tensor]]:
         (0.5, 1 + 0.5 * (0.5 * 2 + 0.5 * 3)),
     ],
 )
-def test_targets_stop_at_ends_and_bootstrap_at_truncations(
-    trace_lambda: float, first: float
-) -> None:
+def test_targets_stop_at_ends_and_bootstrap_at_truncations(trace_lambda, first):
     agent = Pqn(
         discount=0.5, trace_lambda=trace_lambda, num_epochs=1, num_minibatches=1
     )
@@ -61,7 +58,7 @@ def test_targets_stop_at_ends_and_bootstrap_at_truncations(
     assert found == pytest.approx({0: first, 1: 3.0, 3: 1 + 0.5 * 16})
 
 
-def test_each_epoch_has_every_transition_once() -> None:
+def test_each_epoch_has_every_transition_once():
     agent = Pqn(num_epochs=3, num_minibatches=2)
     batches = minibatches(agent)
     assert len(batches) == 6
@@ -70,7 +67,7 @@ def test_each_epoch_has_every_transition_once() -> None:
         assert sorted(seen[2 * epoch] + seen[2 * epoch + 1]) == LIVE
 
 
-def test_the_loss_is_the_huber_loss_of_the_actions_taken() -> None:
+def test_the_loss_is_the_huber_loss_of_the_actions_taken():
     agent = Pqn(discount=0.5, trace_lambda=0.0, num_epochs=1, num_minibatches=1)
     table = net()
     update = PqnUpdate(agent)
@@ -87,7 +84,7 @@ def test_the_loss_is_the_huber_loss_of_the_actions_taken() -> None:
     assert all(gradient[place] < 0 for place in taken)
 
 
-def test_a_network_with_memory_is_refused() -> None:
+def test_a_network_with_memory_is_refused():
     with refused(UsageError, "lstm/cell"):
         Pqn().layout({"lstm/cell": TensorSpec(shape=(4,))})
     assert Pqn(unroll_length=5).layout({}) == ItemLayout(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -23,20 +21,20 @@ from tests.refusals import refused
 class Masked(Doors):
     """``Doors`` whose masks are given, one for the reset and one for each step."""
 
-    def __init__(self, masks: list[Any], ends: tuple[int, ...] = ()) -> None:
+    def __init__(self, masks, ends=()):
         super().__init__()
         self._masks, self._ends, self._at = masks, ends, 0
 
-    def reset(self, **_: Any) -> Any:
+    def reset(self, **_):
         self._at = 0
         return np.zeros(2, np.float32), self._info()
 
-    def step(self, action: Any) -> Any:
+    def step(self, action):
         self._at += 1
         is_over = self._at in self._ends
         return np.zeros(2, np.float32), 0.0, is_over, False, self._info()
 
-    def _info(self) -> dict[str, Any]:
+    def _info(self):
         mask = self._masks[self._at]
         return {} if mask is None else {"action_mask": mask}
 
@@ -45,12 +43,12 @@ ALL, NONE = np.ones(8, np.int8), np.zeros(8, np.int8)
 FIRST = np.eye(8, dtype=np.int8)[0]
 
 
-def env_of(masks: list[Any], ends: tuple[int, ...] = ()) -> GymnasiumEnv:
+def env_of(masks, ends=()):
     return GymnasiumEnv(lambda: Masked(masks, ends), 1, 0, name="masked")
 
 
 @pytest.mark.parametrize("kind", [Doors, DictDoors])
-def test_a_mask_comes_with_each_observation(kind: type[Doors]) -> None:
+def test_a_mask_comes_with_each_observation(kind):
     env = GymnasiumEnv(kind, 3, 0, name="doors")
     assert env.spec.has_action_mask
     assert "action_mask" not in {name.split("/")[-1] for name in env.spec.observations}
@@ -65,7 +63,7 @@ def test_a_mask_comes_with_each_observation(kind: type[Doors]) -> None:
         observation = step.observation
 
 
-def test_both_forms_give_the_same_masks() -> None:
+def test_both_forms_give_the_same_masks():
     one, other = (GymnasiumEnv(kind, 2, 5, name="d") for kind in (Doors, DictDoors))
     assert (one.reset()["action_mask"] == other.reset()["action_mask"]).all()
     for choice in range(8):
@@ -74,14 +72,14 @@ def test_both_forms_give_the_same_masks() -> None:
         assert (masks[0] == masks[1]).all()
 
 
-def test_an_environment_without_masks_has_none() -> None:
+def test_an_environment_without_masks_has_none():
     assert not envs.env_spec("CartPole-v1").has_action_mask
     env = GymnasiumEnv(lambda: Masked([None] * 3), 1, 0, name="masked")
     assert not env.spec.has_action_mask
     assert env.reset().keys() == {"observation"}
 
 
-def test_after_the_last_step_a_mask_may_be_empty_or_missing() -> None:
+def test_after_the_last_step_a_mask_may_be_empty_or_missing():
     env = env_of([FIRST, NONE, None, ALL], ends=(1, 2))
     env.reset()
     assert env.step(np.array([0])).observation["action_mask"].all()
@@ -103,7 +101,7 @@ def test_after_the_last_step_a_mask_may_be_empty_or_missing() -> None:
         ([[1], [1, 0]], "list"),
     ],
 )
-def test_a_wrong_mask_is_one_line(mask: Any, shown: str) -> None:
+def test_a_wrong_mask_is_one_line(mask, shown):
     env = env_of([FIRST, mask])
     env.reset()
     with refused(EnvError, "action_mask (", shown, "copy 0") as caught:
@@ -111,7 +109,7 @@ def test_a_wrong_mask_is_one_line(mask: Any, shown: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_mask_covers_the_choices_of_all_components() -> None:
+def test_a_mask_covers_the_choices_of_all_components():
     actions = ActionSpec(shape=(2,), num_choices=(3, 2))
     masks = envs.ActionMasks(actions, "two")
     assert masks.read([0, 1, 0, 1, 1]).tolist() == [[False, True, False, True, True]]
@@ -119,7 +117,7 @@ def test_a_mask_covers_the_choices_of_all_components() -> None:
         masks.read([1, 1, 1, 0, 0])
 
 
-def test_an_illegal_action_becomes_a_legal_one() -> None:
+def test_an_illegal_action_becomes_a_legal_one():
     mask = np.array([[1, 0, 1, 1, 0], [0, 1, 0, 0, 1]], np.bool_)
     for first in range(3):
         for second in range(2):
@@ -133,9 +131,9 @@ def test_an_illegal_action_becomes_a_legal_one() -> None:
                 assert legal[0, 0] == first
 
 
-def test_a_named_entry_is_an_observation_where_actions_are_real_numbers() -> None:
+def test_a_named_entry_is_an_observation_where_actions_are_real_numbers():
     class Real(DictDoors):
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
 
@@ -146,9 +144,9 @@ def test_a_named_entry_is_an_observation_where_actions_are_real_numbers() -> Non
 
 
 @pytest.mark.parametrize("kind", [Doors, DictDoors])
-def test_the_check_takes_only_legal_actions(kind: type[Doors]) -> None:
+def test_the_check_takes_only_legal_actions(kind):
     class Strict(kind):  # type: ignore[valid-type,misc]
-        def step(self, action: Any) -> Any:
+        def step(self, action):
             assert self._mask[int(action)], "an illegal action"
             return super().step(action)
 
