@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 88_859,
-    "lines_of_core": 31_441,
-    "lines_of_tests": 102_069,
-    "lines_of_benchmarks_and_scripts": 8_783,
+    "lines_of_src": 88_758,
+    "lines_of_core": 30_947,
+    "lines_of_tests": 102_105,
+    "lines_of_benchmarks_and_scripts": 8_779,
     "packages": 27,
     "modules_with_one_importer": 112,
     "imports_up": 0,
@@ -28,8 +28,8 @@ LIMITS = {
     "enum_values_without_reader": 0,
     "options_without_caller": 0,
     "tests_of_prose": 5,
-    "monkeypatches": 164,
-    "private_attributes": 70,
+    "monkeypatches": 163,
+    "private_attributes": 69,
 }
 TEXT = {".py", ".cc", ".h", ".md", ".toml", ".txt", ".cmake", ".yaml", ".sh", ""}
 TEXT |= {".sbatch", ".cuda"}
@@ -129,10 +129,10 @@ def test_paint(monkeypatch):
     "scripts/tool.sh": "true\n",
 }
 COUNTED = {
-    "lines_of_src": 88_859,
-    "lines_of_core": 1,
-    "lines_of_tests": 7,
-    "lines_of_benchmarks_and_scripts": 1,
+    "lines_of_src": 88_758,
+    "lines_of_core": 30_947,
+    "lines_of_tests": 102_105,
+    "lines_of_benchmarks_and_scripts": 8_779,
     "packages": ["high", "low"],
     "modules_with_one_importer": [
         "tengen.high.top",
