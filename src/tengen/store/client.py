@@ -97,11 +97,18 @@ class RemoteBackend:
         timeout_s: float | None = None,
     ) -> _core.ReplaySampler:
         """Returns a sampler of the table's items, for one thread."""
-        numbers = {"num_samples": num_samples, "num_ahead": num_ahead}
-        request = {"ask": "sampler", "table": entry.number, **numbers}
+        request = {
+            "ask": "sampler",
+            "table": entry.number,
+            "num_samples": num_samples,
+            "num_ahead": num_ahead,
+        }
         _, session = self._open(entry, request, timeout_s)
         return _core.connect_sampler(
-            *session, num_steps=entry.config.num_steps, **numbers
+            *session,
+            num_samples=num_samples,
+            num_steps=entry.config.num_steps,
+            num_ahead=num_ahead,
         )
 
     def command(
