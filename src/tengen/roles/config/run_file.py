@@ -268,7 +268,7 @@ def change_config(config: RunConfig, settings: Sequence[str]) -> RunConfig:
     if changes:
         names = ", ".join(f"{path} ({new})" for path, _, new in changes)
         verb = "is" if len(changes) == 1 else "are"
-        values = ", ".join(str(old) for _, old, _ in changes)
+        values = ", ".join(str(old) or "empty" for _, old, _ in changes)
         raise UsageError(
             f"{names} {verb} fixed for this run, at {values}; leave it out, or choose "
             "another --out"
