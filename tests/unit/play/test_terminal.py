@@ -238,7 +238,7 @@ def test_hint_and_analyse_ask_and_do_not_move():
     assert opponent.asked[-2:] == [([], 33), ([], 33)]
     lines = shown[-7:]
     assert "90%" in lines[0]
-    assert lines[1].split() == ["move", "visits", "prior", "win", "after", "it"]
+    assert lines[1].split() == ["move", "visits", "prior", "win", "rate", "after", "it"]
     assert lines[2].split()[:3] == ["a3", "10", "50.0%"]
     assert "not tried" in lines[-1]
 
