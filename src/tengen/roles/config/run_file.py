@@ -79,8 +79,8 @@ def write_config(
     Args:
         run: The run.
         config: The run's new config.
-        keeps_asked: Whether the inference settings may be measured again for another
-            network; False if the user set them, even to the same values.
+        keeps_asked: Whether the inference settings may be measured again for a
+            different network; False if the user set them, even to the same values.
         generation: The generation record from ``asked_generations``.
 
     Raises:
