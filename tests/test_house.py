@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 88_859,
-    "lines_of_core": 31_441,
-    "lines_of_tests": 102_069,
-    "lines_of_benchmarks_and_scripts": 8_783,
+    "lines_of_src": 88_762,
+    "lines_of_core": 30_951,
+    "lines_of_tests": 102_112,
+    "lines_of_benchmarks_and_scripts": 8_779,
     "packages": 27,
     "modules_with_one_importer": 112,
     "imports_up": 0,
@@ -28,8 +28,8 @@ LIMITS = {
     "enum_values_without_reader": 0,
     "options_without_caller": 0,
     "tests_of_prose": 5,
-    "monkeypatches": 164,
-    "private_attributes": 70,
+    "monkeypatches": 163,
+    "private_attributes": 69,
 }
 TEXT = {".py", ".cc", ".h", ".md", ".toml", ".txt", ".cmake", ".yaml", ".sh", ""}
 TEXT |= {".sbatch", ".cuda"}
@@ -129,7 +129,7 @@ def test_paint(monkeypatch):
     "scripts/tool.sh": "true\n",
 }
 COUNTED = {
-    "lines_of_src": 88_859,
+    "lines_of_src": 16,
     "lines_of_core": 1,
     "lines_of_tests": 7,
     "lines_of_benchmarks_and_scripts": 1,
@@ -145,7 +145,7 @@ COUNTED = {
     "enum_values_without_reader": ["tengen.low.first.Color.BLUE"],
     "options_without_caller": ["tengen.low.second.paint(twice)"],
     "tests_of_prose": ["tests/test_low.py:2 test_paint"],
-    "monkeypatches": 187["tests/test_low.py:3 monkeypatch.setattr('tengen.low', 1)"],
+    "monkeypatches": ["tests/test_low.py:3 monkeypatch.setattr('tengen.low', 1)"],
     "private_attributes": ["tests/test_low.py:5 Second()._paint"],
 }
 

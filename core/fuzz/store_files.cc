@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "base/disk_file.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "fuzz/scratch_folder.h"
 #include "fuzz/target.h"
-#include "base/disk_file.h"
 #include "store/disk/durable_log.h"
 #include "store/disk/log_file.h"
 #include "store/disk/state_files.h"

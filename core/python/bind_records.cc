@@ -220,12 +220,14 @@ void bind_rows(nb::module_& m) {
       .def_prop_ro("num_bytes", &GameRows::num_bytes)
       .def("skip_rows", &GameRows::skip_rows, nb::arg("num_rows"))
       .def("drop_before", &GameRows::drop_before, nb::arg("row"))
-      .def("add_segment",
-           [](GameRows& rows, const nb::kwargs& columns) {
-             const SegmentColumns segment(columns);
-             const GilReleased release;
-             return rows.add_segment(segment.view());
-           })
+      .def(
+          "add_segment",
+          [](GameRows& rows, const nb::kwargs& columns) {
+            const SegmentColumns segment(columns);
+            const GilReleased release;
+            return rows.add_segment(segment.view());
+          },
+          nb::sig("def add_segment(self, **columns: numpy.typing.NDArray[typing.Any]) -> int"))
       .def("derive", &derive, nb::arg("rows"), nb::arg("symmetries"), nb::arg("has_auxiliary"),
            nb::sig("def derive(self, rows: numpy.typing.NDArray[numpy.int64],"
                    " symmetries: numpy.typing.NDArray[numpy.uint8], has_auxiliary: bool)"

@@ -140,6 +140,8 @@ void bind_workers(nb::module_& m) {
         });
       },
       "game"_a, "settings"_a, "columns"_a,
+      nb::sig("def check_resignation(game: object, settings: SelfplaySettings, "
+              "**columns: numpy.typing.NDArray[typing.Any]) -> tuple[int, int]"),
       "Returns the number of games that were played on after a player would have resigned, and\n"
       "the number of those that this player did not lose.");
 }

@@ -19,7 +19,7 @@ class ColumnReader {
 
   // Reads `columns`. Either all of them have one step, or all have a leading axis of steps. The
   // pointers of data() are valid until the next call. Throws Error if a column is missing or
-  // unknown, or has another dtype or shape.
+  // unknown, or has the wrong dtype or shape.
   void read(const nanobind::handle& columns);
 
   uint32_t num_steps() const { return num_steps_; }

@@ -38,10 +38,10 @@ class ReplayWriter {
   // one. Returns false on timeout; the same call then continues, as in insert_each().
   bool insert(uint32_t table, uint32_t num_steps, double priority, std::optional<uint64_t> sequence,
               double timeout_s);
-  // Inserts `count` items. Each begins `stride` steps after the previous one, and the last ends
-  // with the last step. Without `count`, inserts the items that end within the last append; items
-  // before the writer's first step are left out, with their priorities. Returns the number of
-  // items, or nullopt on timeout.
+  // Inserts `count` items of `num_steps` steps. Each begins `stride` steps after the previous one,
+  // and the last item ends with the last step. Without `count`, inserts all items that end within
+  // the last append; items that would begin before the writer's first step are skipped, and so are
+  // their priorities. Returns the number of inserted items, or nullopt on timeout.
   std::optional<uint32_t> insert_each(uint32_t table, uint32_t num_steps,
                                       const Priorities& priorities, std::optional<uint32_t> count,
                                       uint32_t stride, std::optional<uint64_t> sequence,

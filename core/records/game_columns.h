@@ -40,8 +40,8 @@ struct GameColumns {
 };
 
 // Decodes the game records `frames` of one generation into columns, sorted by game_index. Of frames
-// with equal game_index, keeps the first. Throws Error if a record is damaged or is from another
-// generation.
+// with equal game_index, keeps the first. Throws Error if a record is damaged or is from a
+// different generation.
 GameColumns merge_games(const std::vector<std::string_view>& frames, uint32_t generation);
 
 }  // namespace tengen

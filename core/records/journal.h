@@ -93,7 +93,7 @@ struct JournalContents {
 };
 
 // Reads the journal at `path`, which may end in a gap if it is being written. Throws Error if the
-// file is not a journal or its header is damaged, SchemaError if it has another schema.
+// file is not a journal or its header is damaged, SchemaError if it has an unsupported schema.
 JournalContents read_journal(const std::string& path);
 
 // A GameSink that appends games to a journal.

@@ -17,7 +17,7 @@ class SharedMemory {
   // process is killed during this call, the file is complete or does not exist, and a file
   // `path.part` may remain.
   static SharedMemory create(const std::string& path, uint64_t num_bytes);
-  // Like create(), but if the file exists, maps it. Throws Error if it has another size.
+  // Like create(), but if the file exists, maps it. Throws Error if its size is not `num_bytes`.
   static SharedMemory adopt(const std::string& path, uint64_t num_bytes);
   // Maps an existing file. Throws Error if it is missing or has fewer than `min_bytes` bytes.
   static SharedMemory open(const std::string& path, uint64_t min_bytes = 1);

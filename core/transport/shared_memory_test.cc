@@ -75,7 +75,8 @@ void check_file() {
   TENGEN_CHECK(has_all(path));
   TENGEN_CHECK(std::all_of(memory.data(), memory.data() + kBytes,
                            [](std::byte byte) { return byte == std::byte{0}; }));
-  TENGEN_CHECK(contains(error_of([&] { SharedMemory::create(path, kBytes); }), "cannot be made"));
+  TENGEN_CHECK(
+      contains(error_of([&] { SharedMemory::create(path, kBytes); }), "cannot be created"));
   std::filesystem::resize_file(path, 0);
   TENGEN_CHECK(contains(error_of([&] { SharedMemory::open(path); }), "0 bytes) must have 1;"));
   unlink(path.c_str());

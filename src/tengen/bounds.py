@@ -81,17 +81,17 @@ def bounded(
     """Returns a dataclass field with a range, which ``check_fields`` checks.
 
     ``check_fields`` accepts None, checks each entry of a tuple, and accepts only
-    integers for a field of type int. To allow all finite numbers, pass an infinite
-    ``high`` and ``below``.
+    integers for a field of type int. To allow every finite number from ``low`` on, pass
+    ``high=math.inf, below=True``.
 
     Args:
         default: The field's default.
         low: The minimum; None for no bound.
         high: The maximum; None for no bound.
-        hint: The advice in the error message, after ``must be 1 to 64; ``.
+        hint: The advice in the error message, as in ``must be 1 to 64; HINT``.
         above: Whether ``low`` itself is out of range.
         below: Whether ``high`` itself is out of range.
-        rule: The rule and advice for the message; empty: from the range and ``hint``.
+        rule: Both parts of the message; if empty, made from the range and ``hint``.
     """
     told = Bounds(low, high, above, below, rule)
     if not rule:

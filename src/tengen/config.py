@@ -110,7 +110,7 @@ def fill_native(cfg: Any, native: T, **derived: Any) -> T:
         cfg: The config with the same settings.
         native: A new settings object; a field takes its value from ``derived``, or else
             from the config's field of the same name.
-        **derived: Values of fields that the config lacks, or has with another value.
+        **derived: Values of fields that the config lacks or defines differently.
     """
     for name in vars(type(native)):
         if not name.startswith("_"):

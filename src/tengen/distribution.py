@@ -1,7 +1,7 @@
 """How tengen was installed: distribution name, source checkout, and pip commands.
 
-On the public index the name ``tengen`` belongs to another project, so the distribution
-is called ``tengen-rl``. The package and the command are called ``tengen``.
+On the public index the name ``tengen`` belongs to an unrelated project, so the
+distribution is called ``tengen-rl``. The package and the command are called ``tengen``.
 """
 
 from __future__ import annotations

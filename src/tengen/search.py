@@ -66,31 +66,31 @@ class SearchConfig:
     self-play and matches in native games, see `tests/oracle/search/minigo.py`."""
 
     cpuct: float = bounded(1.1, 0, rule="must not be negative; raise it")
-    """PUCT: exploration in nodes with few visits, at least 0 (KataGo: 1.1; AlphaZero's
-    c_init: 1.25)."""
+    """PUCT: exploration in nodes with few visits, at least 0 (1.1 in KataGo; 1.25 in
+    AlphaZero, where it is c_init)."""
 
     cpuct_log: float = bounded(0.45, 0, rule="must not be negative; raise it")
     """PUCT: growth of exploration with the logarithm of the visits, at least 0; 0 for
-    none (KataGo: 0.45; AlphaZero: 1)."""
+    none (0.45 in KataGo, 1 in AlphaZero)."""
 
     cpuct_base: float = bounded(500.0, 0, above=True, hint="raise it")
     """PUCT: number of visits at which the growth by ``cpuct_log`` starts, above 0
-    (KataGo: 500; AlphaZero's c_base: 19652)."""
+    (500 in KataGo; 19652 in AlphaZero, where it is c_base)."""
 
     cpuct_stdev_scale: float = bounded(
         0.0, 0, 1, "use 0 for equal exploration in every node"
     )
     """PUCT: exploration is multiplied by 1 + cpuct_stdev_scale * (s / 0.4 - 1), where s
-    is the standard deviation of a node's values; 0 to 1, 0 for no factor (KataGo: 0.85
-    in play, 0 in self-play)."""
+    is the standard deviation of a node's values; 0 to 1, 0 for no factor (KataGo uses
+    0.85 in play and 0 in self-play)."""
 
     fpu_reduction: float = bounded(0.2, 0, rule="must not be negative; raise it")
     """PUCT: the value of an unvisited child is its parent's value minus fpu_reduction *
-    sqrt(sum of the visited children's priors); at least 0 (KataGo: 0.2)."""
+    sqrt(sum of the visited children's priors); at least 0 (0.2 in KataGo)."""
 
     root_fpu_reduction: float = bounded(0.0, 0, rule="must not be negative; raise it")
     """PUCT: ``fpu_reduction`` at the root, at least 0. Use 0 with root noise, otherwise
-    moves that the noise favours may get no visit (KataGo: 0 in self-play)."""
+    moves that the noise favours may get no visit (KataGo uses 0 in self-play)."""
 
     root_symmetries: bool = False
     """PUCT, Gumbel: whether the root's priors and value are averaged over all
@@ -103,8 +103,8 @@ class SearchConfig:
     points of Go (as in KataGo)."""
 
     noise_weight: float = bounded(0.25, 0, 1, "use 0 for no noise")
-    """PUCT, minigo, exploring: weight of the noise in the root prior, 0 to 1 (AlphaGo
-    Zero: 0.25; the benchmark: 0.3)."""
+    """PUCT, minigo, exploring: weight of the noise in the root prior, 0 to 1 (0.25 in
+    AlphaGo Zero, 0.3 in MLPerf)."""
 
     noise_shaped: bool = False
     """PUCT, exploring: whether half of ``noise_alpha_total`` goes to moves with a prior
@@ -117,18 +117,18 @@ class SearchConfig:
     forced_playouts: float = bounded(0.0, 0, rule="must not be negative; raise it")
     """PUCT, exploring: a visited root move gets at least sqrt(forced_playouts * prior *
     N) visits, where N is the number of visits of all root moves. The policy target
-    excludes visits that the move's value does not justify. 0 for none (KataGo: 2).
+    excludes visits that the move's value does not justify. 0 for none (2 in KataGo).
     Forced playouts did not help on 7x7, see docs/howto/train/go.md."""
 
     lcb_stdevs: float = bounded(0.0, 0, rule="must not be negative; raise it")
     """PUCT: the best action is the one with the highest lower confidence bound, the
     mean value minus lcb_stdevs standard errors, among the actions with at least 15 % of
-    the maximum visit count. 0 selects the action with the most visits (KataGo: 5 in
+    the maximum visit count. 0 selects the action with the most visits (KataGo uses 5 in
     play)."""
 
     score_weight: float = bounded(0.0, 0, 1, "use 0 to disable it")
     """PUCT, Gumbel: weight of the final score, in games with a score; 0 to 1, 0 for
-    none (KataGo: 0.4). The search maximises win minus loss, plus score_weight times a
+    none (0.4 in KataGo). The search maximises win minus loss, plus score_weight times a
     function of the expected score. The function ranges from -1 to 1 and is steepest
     near the root's expected score. Requires a network with ``net.auxiliary=true``.
     Reported values and value targets remain win minus loss."""
@@ -136,43 +136,43 @@ class SearchConfig:
     score_center_zero_weight: float = bounded(0.25, 0, 1, "use 0 to disable it")
     """PUCT, Gumbel: shift of the steepest point of the score function from the root's
     expected score towards zero, as a share of that score, 0 to 1. With 0, a side that
-    is far ahead values the next point as in a close game (KataGo: 0.25)."""
+    is far ahead values the next point as in a close game (0.25 in KataGo)."""
 
     score_scale: float = bounded(0.5, 0, above=True, hint="raise it")
     """PUCT, Gumbel: number of points that raise the score function from 0 to 1/2, as a
-    multiple of the board's side; above 0 (KataGo: 0.5)."""
+    multiple of the board's side; above 0 (0.5 in KataGo)."""
 
     gumbel_considered: int = bounded(16, 1, 65535, "16 is the paper's")
     """Gumbel: number of actions at the start of sequential halving, at least 1; fewer
-    if there are fewer simulations or legal moves (the paper's m = 16)."""
+    if there are fewer simulations or legal moves (m = 16 in the paper)."""
 
     gumbel_visit: float = bounded(50.0, 0, rule="must not be negative; raise it")
     """Gumbel: c_visit in sigma(q) = (c_visit + maximum visits of a child) * c_scale *
-    q, at least 0 (the paper: 50)."""
+    q, at least 0 (50 in the paper)."""
 
     gumbel_scale: float = bounded(1.0, 0, above=True, hint="raise it")
-    """Gumbel: c_scale in sigma, above 0, for values in [-1, 1] (the paper: 1)."""
+    """Gumbel: c_scale in sigma, above 0, for values in [-1, 1] (1 in the paper)."""
 
     minigo_c_init: float = bounded(1.25, 0, rule="must not be negative; raise it")
     """Minigo: exploration in nodes with few visits, at least 0; the factor of the
     exploration term is 2 * (minigo_c_init + ln((1 + N + minigo_c_base) /
-    minigo_c_base)), where N is the node's visit count (the benchmark: 1.25)."""
+    minigo_c_base)), where N is the node's visit count (1.25 in MLPerf)."""
 
     minigo_c_base: float = bounded(19652.0, 0, above=True, hint="raise it")
     """Minigo: number of visits at which the factor in ``minigo_c_init`` starts to grow,
-    above 0 (the benchmark: 19652)."""
+    above 0 (19652 in MLPerf)."""
 
     minigo_value_penalty: float = bounded(0.2, 0, 2, "the benchmark's is 0.2")
     """Minigo: each move has an initial value, which counts as one visit: the position's
-    value minus minigo_value_penalty, at least -1; 0 to 2 (the benchmark: 0.2)."""
+    value minus minigo_value_penalty, at least -1; 0 to 2 (0.2 in MLPerf)."""
 
     minigo_virtual_losses: int = bounded(4, 1, _MAX_LEAVES, "the benchmark's is 4")
     """Minigo: number of simulations of one tree that wait for inference together, 1 to
-    256. Each simulation adds a virtual loss to its path (the benchmark: 4)."""
+    256. Each simulation adds a virtual loss to its path (4 in MLPerf)."""
 
     minigo_noise_alpha: float = bounded(0.03, 0, above=True, hint="raise it")
     """Minigo, exploring: concentration of the Dirichlet noise per legal move, not in
-    total; above 0 (the benchmark: 0.03)."""
+    total; above 0 (0.03 in MLPerf)."""
 
     def __post_init__(self) -> None:
         for each in fields(self):

@@ -46,9 +46,9 @@ QUANTILES = "quantiles"
 the midpoints of K equal fractions."""
 
 SCALED_POLICY = "scaled_policy"
-"""Name of the output ``[2 K]`` with the means and log standard deviations of K real
-numbers. Numbers with bounds far from -1 and 1 are scaled so that the bounds are -2 and
-2; the other numbers are in the environment's units."""
+"""Name of the output ``[2 K]`` with the means and log standard deviations of a
+continuous action's K components. Components with bounds far from -1 and 1 are scaled so
+that the bounds are -2 and 2; the others are in the environment's units."""
 
 FRACTIONS = "fractions"
 """Name of an input ``[M]`` that is not part of signatures. With it a learner requests

@@ -298,7 +298,7 @@ def test_a_served_store_listens_for_other_hosts(tmp_path, config):
 
 BAD = [
     ("tables.yaml", "", r"config \(.*\) must end in .json or .toml"),
-    ("tables.toml", "tables = [", r"config \(.*\) is no TOML"),
+    ("tables.toml", "tables = [", r"config \(.*\) is invalid TOML"),
     ("tables.json", "{", r"config \(.*\) is invalid JSON"),
     ("tables.json", "[]", r"StoreConfig \(\[\]\) must be a mapping"),
     ("tables.json", "{}", r"tables \(none\) must be at least one"),

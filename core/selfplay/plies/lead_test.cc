@@ -47,7 +47,7 @@ void check_steps() {
     const Found between = find_lead(decided, -178, 148);
     TENGEN_CHECK(between.points == static_cast<float>(score) / 2.0f - 0.25f);
     most = std::max(most, between.num_asked);
-    // The search makes steps of 4, 8, 16 half points and so on, followed by a bisection.
+    // The search takes steps of 4, 8, 16 half points and so on, followed by a bisection.
     const int distance = score > 0 ? score - 1 : -score;
     int end = 4;
     int num_steps = 1;

@@ -20,7 +20,7 @@ struct UnfinishedGame {
 };
 
 std::string encode(const UnfinishedGame& game);
-// Decodes the result of encode(). Throws Error if the bytes are damaged or have another version.
+// Decodes the result of encode(). Throws Error for damaged bytes and for an unsupported version.
 UnfinishedGame decode_unfinished_game(std::string_view bytes);
 
 }  // namespace tengen

@@ -29,7 +29,7 @@ struct SearchedSlot : GameSlot<G> {
   MoveTrial<G> trial;              // for a fork's first move
   LeadBisection lead;              // of the searched position
   std::optional<Search<G>>
-      lead_search;  // searches the position with another komi; does not change the slot's tree
+      lead_search;  // searches the position with a different komi; does not change the slot's tree
   bool may_resign = false;
   float weight = 0.0f;  // row weight of the current ply; 0 if its search is cheap
 };

@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "base/disk_file.h"
 #include "base/rng.h"
 #include "base/testing.h"
-#include "base/disk_file.h"
 
 namespace tengen::store {
 

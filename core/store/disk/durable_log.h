@@ -26,8 +26,8 @@ namespace tengen::store {
 class DurableLog {
  public:
   // Returns the state at the folder's last checkpoint, or none if there is no checkpoint. Ignores
-  // incomplete data after that checkpoint, which a host crash may leave. Throws Error if a
-  // checkpoint that was reported as complete is damaged, or has another version; the files stay.
+  // incomplete data after that checkpoint, which a host crash may leave. If a checkpoint that was
+  // reported as complete is damaged or has an unsupported version, throws Error and keeps files.
   static std::optional<engine::State> load(const std::string& directory);
 
   // Returns the last checkpoint of a folder, or none if it has none. Throws Error as load() does.

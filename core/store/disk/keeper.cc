@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/disk_file.h"
 #include "base/error.h"
 #include "base/thread.h"
-#include "base/disk_file.h"
 
 namespace tengen::store {
 namespace {

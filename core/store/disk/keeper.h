@@ -21,7 +21,7 @@ namespace tengen::store {
 class Keeper {
  public:
   // Returns the state that a folder's files contain, or none if there are no files. Throws Error if
-  // they are damaged or have another version.
+  // they are damaged or have an unsupported version.
   static std::optional<engine::State> load(const std::string& directory);
 
   // Begins with `state`, and removes older files. A log file has the size `log_bytes`, or more if

@@ -61,7 +61,7 @@ struct LogFrame {
 // Reads the frames of a log that another thread or process may still write. Not thread-safe.
 class LogReader {
  public:
-  // Throws Error if the file cannot be opened, has another version, or has a damaged header.
+  // Throws Error if the file cannot be opened, has an unsupported version, or has a damaged header.
   explicit LogReader(const std::string& path);
 
   // Whether the log has a header. A log without a header was left by a host crash.
@@ -141,7 +141,7 @@ struct LastMark {
 };
 
 // Reads the file `state-mark`. Returns none if the file does not exist. Throws Error if it is
-// damaged or has another version.
+// damaged or has an unsupported version.
 std::optional<LastMark> read_last_mark(const std::string& directory);
 
 // Writes the file `state-mark`. Not thread-safe.

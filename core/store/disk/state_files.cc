@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "base/crc32c.h"
+#include "base/disk_file.h"
 #include "base/error.h"
 #include "base/thread.h"
-#include "base/disk_file.h"
 
 namespace tengen::store {
 namespace {
@@ -28,7 +28,7 @@ struct StateHeader {
   uint64_t checksum;   // CRC-32C of the records
 };
 
-// Returns the number in the file name `<kind>-<number>`, or none if `path` has another form.
+// Returns the number in the file name `<kind>-<number>`, or none if `path` has a different form.
 std::optional<uint64_t> number_of(const fs::path& path, const std::string& kind) {
   const std::string name = path.filename().string();
   if (name.rfind(kind + "-", 0) != 0) return std::nullopt;

@@ -34,7 +34,7 @@ uint64_t next_number(const std::string& directory);
 void remove_files(const std::string& directory, uint64_t begin, uint64_t end = UINT64_MAX);
 
 // Return the records in a state file, and the state that they describe. Throw Error if the file is
-// damaged or has another version.
+// damaged or has an unsupported version.
 std::vector<std::byte> read_state_records(const std::string& directory, uint64_t number);
 engine::State read_state(const std::string& directory, uint64_t number);
 // Writes a state file atomically. With `is_synced`, the write is atomic even if the host crashes.

@@ -195,7 +195,7 @@ class Engine {
   // Reports that the checkpoint is complete: rows that it refers to are preserved, and rows that
   // only the previous checkpoint refers to may be overwritten.
   void end_checkpoint();
-  // Returns whether a caller waits for rows that only the next checkpoint frees.
+  // Returns whether a caller is waiting for rows on disk that only the next checkpoint frees.
   bool wants_checkpoint() const;
   // Reports that no more checkpoints will be made. Rows of the last checkpoint may then be
   // overwritten if the disk has no other space.

@@ -26,7 +26,7 @@ enum class Durability {
   kSync,        // as kAsync; a writer's flush also waits for the checkpoint with its inserts
 };
 
-// Converts "none", "checkpoint", "async" or "sync". Throws Error for other names.
+// Converts "none", "checkpoint", "async" or "sync". Throws Error for any other name.
 Durability durability_of(const std::string& name);
 
 // Thread-safe. A thread makes checkpoints one after another:

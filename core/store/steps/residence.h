@@ -137,7 +137,7 @@ class Residence {
   void let_go(uint32_t chunk);
   bool is_saved(const Cell& cell) const { return cell.place != kNowhere && cell.io != Io::kSave; }
   void add_complete(uint32_t chunk);
-  // Stops counting a complete chunk, because it is saved or nobody needs it.
+  // Subtracts a chunk that is saved or no longer needed from the counts of unsaved complete chunks.
   void remove_complete(const Cell& cell);
   void free(uint32_t chunk);
   Transfer transfer_of(uint32_t chunk) const;

@@ -34,7 +34,7 @@ class Memory {
   // As allocate(), but returns null if other files occupy the space. The next few calls then return
   // null without a call to the file system, which would cost time.
   std::byte* try_allocate(const std::string& name, uint64_t num_bytes);
-  // The reason why the last try_allocate() returned null, or an empty string.
+  // Why the last try_allocate() returned null; empty if it succeeded.
   const std::string& trouble() const { return trouble_; }
 
  private:
@@ -71,7 +71,7 @@ class Slots {
   // The number of slots in this pool's part of the budget.
   uint64_t max_slots() const;
   uint32_t slots_per_slab() const { return slots_per_slab_; }
-  // The reason why there are fewer slots than max_slots() if the file system is full.
+  // Why take() could not create a slab; empty unless the file system is full.
   const std::string& trouble() const { return memory_->trouble(); }
   // The address of slab `index`, valid during the lifetime of the memory.
   std::byte* slab(size_t index) const { return bases_[index]; }

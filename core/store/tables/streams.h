@@ -43,9 +43,9 @@ class Streams final : public StepHolder {
   // The number of live chunks.
   uint64_t num_chunks() const { return num_chunks_; }
 
-  // Begins a stream. Its writer holds its chunks until close().
+  // Returns a new stream. Its writer holds the chunks until release_before() or close().
   uint32_t open();
-  // Appends the stream's next chunk, which lies in `slot`. The writer holds it.
+  // Appends the next chunk of a stream; its steps are in `slot`.
   void append(uint32_t stream, uint32_t slot);
   // Declares that later items of the writer will use no step before `first`.
   void release_before(uint32_t stream, uint64_t first);

@@ -76,10 +76,10 @@ class Policy(Protocol):
 
 
 def clip_actions(spec: ActionSpec, actions: NDArray[Any]) -> NDArray[Any]:
-    """Clips real-valued actions to their bounds; leaves discrete actions unchanged.
+    """Clips continuous actions to their bounds; leaves discrete actions unchanged.
 
-    A Gaussian policy samples unbounded numbers. The store receives the unclipped
-    samples, in the environment's units; the environment receives clipped numbers.
+    A Gaussian policy samples unbounded actions. The store receives the unclipped
+    samples, in the environment's units; the environment receives clipped actions.
 
     Args:
         spec: The environment's action space.
@@ -130,12 +130,12 @@ def encoded_length(spec: ActionSpec) -> int:
 def encode_actions(
     spec: ActionSpec, actions: NDArray[Any], *, is_scaled: bool = False
 ) -> NDArray[np.float32]:
-    """Encodes actions as network inputs: one-hot choices, or clipped numbers.
+    """Encodes discrete actions as one-hot vectors; clips continuous actions.
 
     Args:
         spec: The environment's action space.
         actions: Actions ``[N, ...]`` of that space.
-        is_scaled: Whether to scale bounded numbers to [-1, 1].
+        is_scaled: Whether to scale bounded continuous actions to [-1, 1].
     """
     num_rows = len(actions)
     if not spec.is_discrete:
@@ -176,23 +176,23 @@ class ActionDraws(Protocol):
             uniforms: ``[N, U]`` float64, random numbers in [0, 1).
 
         Returns:
-            Actions of shape ``[N]`` or ``[N, K]``, int64 choices or float32 numbers;
-            and finite log-probabilities in nats, ``[N]`` float32.
+            Actions of shape ``[N]`` or ``[N, K]``, int64 if discrete, float32 if
+            continuous; and finite log-probabilities in nats, ``[N]`` float32.
         """
 
     def greedy(self, outputs: NDArray[np.float32]) -> NDArray[Any]:
-        """Returns the most likely actions; ties go to the first choice.
+        """Returns the most likely actions; ties go to the lowest discrete action.
 
         Args:
             outputs: ``[N, L]`` float32, finite outputs of the network.
 
         Returns:
-            Actions of shape ``[N]`` or ``[N, K]``, int64 choices or float32 numbers.
+            Actions of shape ``[N]`` or ``[N, K]``, int64 if discrete, else float32.
         """
 
 
 class CategoricalDraws:
-    """Samples one or several independent discrete choices."""
+    """Samples actions with one or several independent discrete components."""
 
     def __init__(self, num_choices: Sequence[int], shape: tuple[int, ...]) -> None:
         """Creates the sampler.
@@ -290,7 +290,7 @@ class GaussianDraws:
 
 
 class SquashedDraws:
-    """Samples bounded numbers: Gaussian samples squashed with tanh.
+    """Samples bounded continuous actions: Gaussian samples squashed with tanh.
 
     Source: Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"
     (arXiv:1812.05905), appendix C.
@@ -300,7 +300,7 @@ class SquashedDraws:
         """Creates the sampler.
 
         Args:
-            actions: A space of real numbers, all bounded.
+            actions: A space of continuous actions, all bounded.
         """
         self._low, self._high = np.array(actions.low), np.array(actions.high)
         self._scale = actions.scale
@@ -335,10 +335,10 @@ class SquashedDraws:
 
 @functools.cache
 def make_squashed_draws(actions: ActionSpec) -> ActionDraws:
-    """Returns a squashed Gaussian sampler for bounded real numbers.
+    """Returns a squashed Gaussian sampler for bounded continuous actions.
 
     Args:
-        actions: A space of real numbers, all bounded.
+        actions: A space of continuous actions, all bounded.
     """
     return SquashedDraws(actions)
 
@@ -350,9 +350,9 @@ def make_action_draws(
     """Returns a categorical or Gaussian sampler for an environment's actions.
 
     Args:
-        num_choices: Number of choices of each component; empty for real numbers.
+        num_choices: Number of choices of each component; empty for continuous actions.
         shape: Shape of one action: ``()`` or ``(K,)``.
-        scale: See ``GaussianDraws``; ignored for discrete choices.
+        scale: See ``GaussianDraws``; ignored for discrete actions.
     """
     if num_choices:
         return CategoricalDraws(num_choices, shape)

@@ -4,7 +4,7 @@ A block of K steps has these columns, in time order t = 0 to K - 1::
 
     the network's inputs   [N, K, ...]  as the network received them
     action_mask            [N, K, A]    bool, the legal choices, if some may be illegal
-    action                 [N, K, ...]  int64 choices or float32 numbers
+    action                 [N, K, ...]  int64 if discrete, float32 if continuous
     reward                 [N, K]       float32, for action t
     terminated             [N, K]       uint8, whether action t led to a terminal state
     truncated              [N, K]       uint8, whether a limit ended the episode after t

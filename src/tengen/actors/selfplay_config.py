@@ -97,7 +97,7 @@ class SelfplayConfig:
     )
     """Half-life in plies of the decay to ``temperature_late``, positive."""
     variety: GoVariety = field(default_factory=GoVariety)
-    """Mix of Go games with other boards and rules than the task's; none by default."""
+    """Boards and rules of Go to play in addition to the task's; none by default."""
     book_share: float = bounded(0.0, 0, 1)
     """Share of the games that begin with an opening of ``agent.book``, in [0, 1]; the
     following fields set the openings of the other games. Book openings are only for the
@@ -107,83 +107,83 @@ class SelfplayConfig:
     sampled uniformly from 0 to this maximum, and the moves are uniformly random."""
     policy_opening_plies: float = bounded(0.0, 0, hint="raise it")
     """Mean number of opening moves sampled from the network's policy without search,
-    after the random moves; at least 0, 0 for none (KataGo: 0.04 times the points of
+    after the random moves; at least 0, 0 for none (in KataGo 0.04 times the points of
     the board). The number is exponentially distributed."""
     policy_opening_temperature: float = bounded(
         1.0, 0, above=True, hint="use 1 for the unchanged policy"
     )
     """Temperature of the policy for the moves of ``policy_opening_plies``, above 0
-    (KataGo: 1). A higher temperature makes the moves more random."""
+    (1 in KataGo). A higher temperature makes the moves more random."""
     early_fork_share: float = bounded(0.0, 0, 1)
-    """Share of the games that are early forks, 0 to 1 (KataGo: 0.04). An early fork
+    """Share of the games that are early forks, 0 to 1 (0.04 in KataGo). An early fork
     starts with the first plies of a game of the previous generation, and then plays the
     move that the network rates best among some random moves."""
     early_fork_plies: float = bounded(2.0, 0, hint="raise it")
-    """Mean number of plies that an early fork copies, at least 0 (KataGo: 0.025 times
+    """Mean number of plies that an early fork copies, at least 0 (in KataGo 0.025 times
     the points of the board). The number is exponentially distributed."""
     early_fork_choices: int = bounded(12, 3, _MAX_PLIES)
     """Maximum number of random moves among which an early fork chooses, at least 3; the
     number is sampled uniformly from 3 to this maximum."""
     late_fork_share: float = bounded(0.0, 0, 1)
-    """Share of the games that are late forks, 0 to 1 (KataGo: 0.01). A late fork leaves
-    a game of the previous generation at a uniformly random ply. The sum with
+    """Share of the games that are late forks, 0 to 1 (0.01 in KataGo). A late fork
+    leaves a game of the previous generation at a uniformly random ply. The sum with
     ``early_fork_share`` must be at most 1."""
     late_fork_choices: int = bounded(36, 3, _MAX_PLIES)
     """Maximum number of random moves among which a late fork chooses, at least 3; the
     number is sampled uniformly from 3 to this maximum."""
     reduce_above: float = bounded(1.0, 0, 1)
     """Absolute value beyond which a game counts as decided and full searches get
-    smaller, if the last 3 searches agree on the winner; 0 to 1, 1 for never (KataGo:
-    0.9). At a value of 1 a full search is as small as a cheap one."""
+    smaller, if the last 3 searches agree on the winner; 0 to 1, 1 for never (0.9 in
+    KataGo). At a value of 1 a full search is as small as a cheap one."""
     reduced_weight: float = bounded(0.1, 0, 1, above=True)
     """Weight of a training row whose search was reduced to a cheap one, above 0, at
-    most 1 (KataGo: 0.1)."""
+    most 1 (0.1 in KataGo)."""
     resign_above: float = bounded(1.0, 0, 1)
     """Absolute value beyond which a game is resigned, if the last 5 searches agree on
     the winner; 0 to 1, 1 for never. Games are resigned only after measurements have
     shown that this is safe; see ``resign_max_false_share``."""
     resign_playout_share: float = bounded(0.1, 0, 1, above=True)
     """Share of games that are never resigned, to measure how often a resignation would
-    be wrong; above 0, at most 1 (AlphaGo Zero: 0.1)."""
+    be wrong; above 0, at most 1 (0.1 in AlphaGo Zero)."""
     resign_max_false_share: float = bounded(0.05, 0, 1)
     """Maximum share of wrong resignations at which games may be resigned, 0 to 1
-    (AlphaGo Zero: 0.05). It is measured in decided games that were played to the end: a
-    resignation would have been wrong if the game ended with another outcome."""
+    (0.05 in AlphaGo Zero). It is measured in decided games that were played to the end:
+    a resignation would have been wrong if the game ended with a different outcome."""
     settled_playout_share: float = bounded(0.02, 0, 1)
     """Share of games of Go that continue after every point is pass-alive; other games
-    end at that point. 0 to 1; with 1, no game ends early (KataGo: 0.02)."""
+    end at that point. 0 to 1; with 1, no game ends early (0.02 in KataGo)."""
     policy_surprise_share: float = bounded(0.0, 0, hint="raise it")
     """Share of the weight of a game's rows that is distributed in proportion to the
-    policy surprise: how far the search changed the policy; 0 to 1, 0 for none (KataGo:
-    0.5). A cheap search with a large surprise then yields a row too."""
+    policy surprise: how far the search changed the policy; 0 to 1, 0 for none (0.5 in
+    KataGo). A cheap search with a large surprise then yields a row too."""
     value_surprise_share: float = bounded(0.0, 0, hint="raise it")
     """Share of the weight of a game's rows that is distributed in proportion to the
     value surprise: how far the game's result is from the network's value; 0 for none
-    (KataGo: 0.1). The sum with ``policy_surprise_share`` must be at most 1."""
+    (0.1 in KataGo). The sum with ``policy_surprise_share`` must be at most 1."""
     lead_share: float = bounded(0.0, 0, 1)
     """Share of the plies with a full search at which the lead is estimated, 0 to 1, 0
-    for none (KataGo: 0.05). A few small searches with other komi find the lead: the
-    points that the side to move could give away to make the position even. For games
-    with komi and networks with ``net.lead``."""
+    for none (0.05 in KataGo). A few small searches with different komi find the lead:
+    the points that the side to move could give away to make the position even. For
+    games with komi and networks with ``net.lead``."""
     lead_simulations: int = bounded(6, 1, MAX_SIMULATIONS)
-    """Simulations of each search that estimates a lead, at least 1 (KataGo: 6)."""
+    """Simulations of each search that estimates a lead, at least 1 (6 in KataGo)."""
     soft_pick_plies: int = bounded(30, 0, _MAX_PLIES)
     """Minigo: number of plies at the start of a game whose moves are sampled from the
-    visit counts, and are never a pass; 0 to 65535 (the benchmark: points / 12, made
-    even, which is 30 on 19x19)."""
+    visit counts, and are never a pass; 0 to 65535 (in MLPerf points / 12, made even,
+    which is 30 on 19x19)."""
     soft_pick_exponent: float = bounded(0.98, 0, 100, "the benchmark's is 0.98")
     """Minigo: exponent of the visit counts for sampling the moves of
-    ``soft_pick_plies`` and for the policy targets of these plies; 0 to 100 (the
-    benchmark: 0.98). A smaller exponent makes moves more random."""
+    ``soft_pick_plies`` and for the policy targets of these plies; 0 to 100 (0.98 in
+    MLPerf). A smaller exponent makes moves more random."""
     restrict_pass_alive_after: int = bounded(4, 0, _MAX_PLIES)
     """Minigo: number of consecutive passes by one side after which the other side no
     longer plays on pass-alive points of Go, except at plies of ``soft_pick_plies``, and
-    learns no such moves at any ply; 0 to 65535, 0 for always (the benchmark: 4)."""
+    learns no such moves at any ply; 0 to 65535, 0 for always (4 in MLPerf)."""
     resign_from: float = bounded(0.9, 0, 1, "use 1 to never resign")
-    """Minigo: lower bound of the resignation threshold, 0 to 1, 1 for never (the
-    benchmark: 0.9). Each game samples a threshold t uniformly above this bound and up
-    to 1; a side resigns if its root value is below -t. No games continue to measure how
-    often a resignation is wrong."""
+    """Minigo: lower bound of the resignation threshold, 0 to 1, 1 for never (0.9 in
+    MLPerf). Each game samples a threshold t uniformly above this bound and up to 1; a
+    side resigns if its root value is below -t. No games continue to measure how often a
+    resignation is wrong."""
     may_pass: bool = True
     """Minigo: whether a side may pass if another move is legal. The benchmark's
     bootstrap has false, because a random network would soon pass and end the games. The
@@ -211,7 +211,7 @@ class SelfplayConfig:
     """Size of each thread's evaluation cache in MiB; 0 for no cache."""
 
     def __post_init__(self) -> None:
-        """Raises UsageError if a field is out of its range."""
+        """Raises UsageError if a field is invalid or conflicts with another."""
         check_fields(self)
         check(
             self.early_fork_share + self.late_fork_share <= 1,

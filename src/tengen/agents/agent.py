@@ -40,7 +40,7 @@ class Agent(OpenConfig, package="tengen.agents"):
         """Returns ``agent``, after checking that it is an instance of this class.
 
         Raises:
-            UsageError: ``agent`` is of another class, whose runs do not have the role.
+            UsageError: ``agent`` is of a class whose runs do not have the role.
         """
         if not isinstance(agent, cls):
             raise UsageError(

@@ -34,23 +34,23 @@ class AlphaZeroLossConfig:
     """Weight of the search's value in the value target, in [0, 1]; the outcome has the
     remaining weight. A larger weight reduces the target's noise, but adds bias."""
     reply_cost: float = bounded(0.15, 0, None, "use 0 for none")
-    """Weight of the loss of the opponent's reply, at least 0 (KataGo: 0.15). The
+    """Weight of the loss of the opponent's reply, at least 0 (0.15 in KataGo). The
     weights of auxiliary losses, such as this one, apply only if the network has
     auxiliary heads (``net.auxiliary``)."""
     horizons_cost: float = bounded(0.6, 0, None, "use 0 for none")
     """Weight of the sum of the losses of the values at three horizons, at least 0
-    (KataGo: 0.72 for each horizon)."""
+    (0.72 for each in KataGo)."""
     ownership_cost: float = bounded(1.5, 0, None, "use 0 for none")
     """Weight of the loss of the cells' owners at the end of the game, at least 0
-    (KataGo: 1.5)."""
+    (1.5 in KataGo)."""
     score_cost: float = bounded(0.02, 0, None, "use 0 for none")
     """Weight of the losses of the score's distribution and cumulative distribution, at
-    least 0 (KataGo: 0.02 for both)."""
+    least 0 (0.02 for both in KataGo)."""
     mean_score_cost: float = bounded(0.0015, 0, None, "use 0 for none")
-    """Weight of the Huber loss of the mean score in points, at least 0 (KataGo:
-    0.0015)."""
+    """Weight of the Huber loss of the mean score in points, at least 0 (0.0015 in
+    KataGo)."""
     lead_cost: float = bounded(0.006, 0, None, "use 0 for none")
-    """Weight of the Huber loss of the lead in points, at least 0 (KataGo: 0.006). The
+    """Weight of the Huber loss of the lead in points, at least 0 (0.006 in KataGo). The
     loss applies to rows that have a lead, if the network predicts it (``net.lead``)."""
 
     def __post_init__(self) -> None:

@@ -67,24 +67,24 @@ class R2d2(QAgent):
     sees_last_step: bool = True
     """Whether the last action and the last reward are inputs of the network."""
     unroll_length: int = bounded(40, 1, 100_000, "use 40")
-    """Number of steps with a loss in a sequence, 1 to 100,000 (the paper: 80). With
+    """Number of steps with a loss in a sequence, 1 to 100,000 (80 in the paper). With
     more steps the gradient reaches further back, but each sequence takes longer."""
     burn_in: int = bounded(20, 0, 100_000, "use 20")
-    """Number of burn-in steps at the start of a sequence, 0 to 100,000 (the paper: 40).
-    The network processes them from the stored state without a loss, so that the
+    """Number of burn-in steps at the start of a sequence, 0 to 100,000 (40 in the
+    paper). The network processes them from the stored state without a loss, so that the
     recurrent state is close to that of the current weights."""
     period: int = 20
     """Number of steps between the starts of successive sequences, 1 to
-    ``unroll_length`` (the paper: 40). With half of ``unroll_length``, each step is in
+    ``unroll_length`` (40 in the paper). With half of ``unroll_length``, each step is in
     two sequences."""
     num_steps: int = 5
     """Number n of rewards in an n-step target before it bootstraps, 1 to 1,000."""
     discount: float = 0.997
     """Discount factor per step, in [0, 1]."""
     target_period: int = 25
-    """Number of optimizer steps between updates of the target network, at least 1 (the
-    paper: 2,500). The default is small because small tasks are learned in one or two
-    thousand steps."""
+    """Number of optimizer steps between updates of the target network, at least 1
+    (2,500 in the paper). The default is small because small tasks are learned in one or
+    two thousand steps."""
     eta: float = bounded(0.9, 0, 1)
     """Weight of the maximum TD error in a sequence's priority, in [0, 1]; the mean TD
     error has the weight 1 - eta."""

@@ -47,16 +47,16 @@ Arrays: TypeAlias = dict[str, NDArray[Any]]
 
 
 class Scale(NamedTuple):
-    """A linear map of an action's K real numbers: ``action = middle + half * unit``.
+    """A linear map to an action's K components: ``action = middle + half * unit``.
 
     ``ActionSpec.scale`` maps the bounds to -1 and 1. The scale of policies
     (``PolicyAgent.scale_of``) maps some bounds to -2 and 2.
     """
 
     middle: tuple[float, ...]
-    """The action's K numbers at unit 0."""
+    """The action's K components at unit 0."""
     half: tuple[float, ...]
-    """The change of each of the K numbers from unit 0 to unit 1, above 0."""
+    """The change of each component from unit 0 to unit 1, above 0."""
 
     def to_unit(self, actions: NDArray[Any]) -> NDArray[np.float64]:
         """Converts actions ``[N, K]`` to units."""
@@ -71,16 +71,16 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ActionSpec:
-    """An action space of discrete choices, or of real numbers with bounds."""
+    """A space of discrete actions, or of continuous actions with bounds."""
 
     shape: tuple[int, ...] = ()
-    """Shape of one action: ``()`` for one choice, ``(K,)`` for K choices or numbers."""
+    """Shape of one action: ``(K,)`` for K components, ``()`` for a single integer."""
     num_choices: tuple[int, ...] = ()
-    """Number of choices of each action component; empty if actions are real numbers."""
+    """Number of choices of each action component; empty for continuous actions."""
     low: tuple[float, ...] = ()
-    """Lower bound of each real number, may be -inf; empty for discrete actions."""
+    """Lower bound of each continuous component, may be -inf; empty if discrete."""
     high: tuple[float, ...] = ()
-    """Upper bound of each real number, may be inf; empty for discrete actions."""
+    """Upper bound of each continuous component, may be inf; empty if discrete."""
 
     def __post_init__(self) -> None:
         """Checks that the fields of the action space are consistent.
@@ -122,21 +122,21 @@ class ActionSpec:
 
     @property
     def is_discrete(self) -> bool:
-        """Whether actions are discrete choices."""
+        """Whether actions are discrete."""
         return bool(self.num_choices)
 
     @cached_property
     def is_bounded(self) -> tuple[bool, ...]:
-        """Whether each number of an action has finite bounds; see ``MOST_BOUND``."""
+        """Whether each component of an action has finite bounds; see ``MOST_BOUND``."""
         widths = np.subtract(self.high, self.low, dtype=np.float64)
         return tuple((widths / 2 <= MOST_BOUND).tolist())
 
     @cached_property
     def scale(self) -> Scale:
-        """The linear map from [-1, 1] to the bounds of each real number.
+        """The linear map from [-1, 1] to the bounds of each continuous component.
 
-        A number without bounds has middle 0 and half 1. If both bounds are equal, half
-        is 1.
+        Without bounds the middle is 0 and half is 1. If both bounds are equal, half is
+        1.
         """
         low, high = np.array(self.low), np.array(self.high)
         with np.errstate(invalid="ignore"):  # inf - inf for infinite bounds
@@ -147,7 +147,7 @@ class ActionSpec:
 
     @property
     def tensor(self) -> TensorSpec:
-        """The tensor spec of one action: int64 choices or float32 numbers."""
+        """The tensor spec of one action: int64 if discrete, float32 if continuous."""
         dtype = "int64" if self.is_discrete else "float32"
         return TensorSpec(dtype=dtype, shape=self.shape)
 

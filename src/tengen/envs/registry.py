@@ -182,7 +182,7 @@ def make_filmed(name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedE
 
 
 def with_protocol(name: str, protocol: str) -> str:
-    """Returns the name of the task with the same environment and another protocol.
+    """Returns the name of the task with the same environment and a different protocol.
 
     Args:
         name: As for ``make``.

@@ -3,8 +3,8 @@
 An observation space becomes named tensors. ``Box`` becomes an array, ``Discrete`` a
 one-hot vector, ``MultiDiscrete`` float32 numbers, and ``MultiBinary`` bools. Each
 entry of a ``Dict`` or ``Tuple`` is named ``observation/KEY``, or
-``observation/KEY/KEY`` if nested. An action space becomes discrete choices counted from
-0 (``Discrete``, ``MultiDiscrete``, ``MultiBinary``) or real numbers (``Box``),
+``observation/KEY/KEY`` if nested. Actions become discrete, counted from 0
+(``Discrete``, ``MultiDiscrete``, ``MultiBinary``), or continuous (``Box``), and are
 flattened to one axis.
 """
 

@@ -62,7 +62,7 @@ class PlayedGate:
     """
 
     num_simulations: int = 64
-    """Simulations per move, at least 1 (KataGo: 150)."""
+    """Simulations per move, at least 1 (150 in KataGo)."""
     opening_plies: int = 2
     """Number of random plies at the start of each game."""
     book: bool = False
@@ -85,7 +85,7 @@ class MatchGate(PlayedGate):
     """The value of ``agent.gate.kind`` that selects this gate."""
     num_games: int = bounded(100, 2, MAX_GAMES)
     """Maximum number of games per match, at least 2, so that each side can move first
-    (KataGo: 200). The match ends once the remaining games cannot change the verdict."""
+    (200 in KataGo). The match ends once no remaining game can change the verdict."""
     min_score: float = bounded(
         0.5,
         0,
@@ -140,7 +140,7 @@ class SprtGate(PlayedGate):
     candidate passes if its score is at least ``min_score``."""
 
     def __post_init__(self) -> None:
-        """Raises UsageError if a field is out of its range."""
+        """Raises UsageError if a field is invalid or conflicts with another."""
         super().__post_init__()
         check(
             self.elo0 < self.elo1,

@@ -136,8 +136,8 @@ def open_model(
             in Python.
 
     Raises:
-        UsageError: The model is for an environment or for another task, cannot be used,
-            or requires a GPU that this host lacks.
+        UsageError: The model is for an environment or for a different task, cannot be
+            used, or requires a GPU that this host lacks.
         RunError: The backend rejects the model.
     """
     if model.meta.signature.board is None:

@@ -228,7 +228,7 @@ class EnginePlayer:
         """Starts the engine and prepares it to play ``game``. Blocks.
 
         Raises:
-            UsageError: The engine cannot be started, or speaks another protocol.
+            UsageError: The engine cannot be started, or speaks a different protocol.
             RunError: The engine does not respond, or does not support the game.
         """
         engine = self._process()

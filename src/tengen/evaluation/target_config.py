@@ -48,7 +48,7 @@ class TargetConfig:
     passed; 0 for no second match."""
 
     def __post_init__(self) -> None:
-        """Raises UsageError if a field is out of its range."""
+        """Raises UsageError if a field is invalid."""
         check_fields(self)
         check_moves(self.num_simulations, self.opening_plies)
         for name in ("num_games", "chunk_games", "confirming_games"):

@@ -145,7 +145,7 @@ class WindowConfig(ExperienceConfig):
     validation_share: float = bounded(
         0.0, 0, 0.5, rule="must be in [0, 0.5]; use 0 for none"
     )
-    """Fraction of games that are validation games, in [0, 0.5] (KataGo: 0.05), chosen
+    """Fraction of games that are validation games, in [0, 0.5] (0.05 in KataGo), chosen
     by a hash of the game's generation and index. The learner never trains on validation
     games, and reports the loss on them in each turn."""
 
@@ -322,7 +322,7 @@ class ReplayConfig(ExperienceConfig):
     """Maximum seconds that an insert or a sample waits before it fails, above 0."""
 
     def __post_init__(self) -> None:
-        """Raises UsageError if a field is out of its range."""
+        """Raises UsageError if a field is invalid or conflicts with another."""
         check_fields(self)
         check_whole("min_items", self.min_items, 1, self.max_items)
         for name in ("max_ahead", "memory_bytes"):

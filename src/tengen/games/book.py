@@ -54,11 +54,11 @@ def read_book(path: Path, game: Game, *, error: type[TengenError] = UsageError) 
 
     Args:
         path: The path of the book's file.
-        game: The game; a book for another game is an error.
+        game: The game; a book for a different game is an error.
         error: The exception type to raise if the file is unreadable or damaged.
 
     Raises:
-        UsageError: The book is for another game, or has a newer schema.
+        UsageError: The book is for a different game, or has a newer schema.
         TengenError: ``error``, if the file cannot be read or is not a book.
     """
     return parse_book(read_book_bytes(path, error=error), path, game, error=error)
@@ -87,11 +87,11 @@ def parse_book(
     Args:
         data: The bytes of the file, from ``read_book_bytes``.
         path: The path of the file, for error messages.
-        game: The game; a book for another game is an error.
+        game: The game; a book for a different game is an error.
         error: The type of exception to raise if the file is damaged.
 
     Raises:
-        UsageError: The book is for another game, or has a newer schema.
+        UsageError: The book is for a different game, or has a newer schema.
         TengenError: ``error``, if the bytes are not a book.
     """
 

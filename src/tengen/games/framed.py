@@ -51,10 +51,10 @@ class Framed:
 
     @classmethod
     def corner(cls, game: Game, frame: Game) -> Framed:
-        """Returns a game of Go in the frame of one with at least its board size.
+        """Embeds a Go game in a corner of another's board, which is at least as large.
 
         Raises:
-            UsageError: One of the games is not Go, or the board does not fit.
+            UsageError: One game is not Go, or the board of ``frame`` is the smaller.
         """
         try:
             rules = _core.parse_go_name(frame.name)

@@ -59,23 +59,23 @@ class GoVariety:
     the task's rule."""
     komi_stdev: float = bounded(0.0, 0, _MAX_STDEV)
     """Standard deviation of komi around the task's komi, in points on 19x19, at least 0
-    (KataGo: 1). On other boards it is scaled with the square root of the board's area.
+    (1 in KataGo). On smaller boards it is scaled with the square root of their area.
     Komi is sampled within three standard deviations and rounded to half points."""
     komi_wide_share: float = bounded(0.0, 0, 1)
-    """Share of games whose komi is sampled with ``komi_wide_stdev``, 0 to 1 (KataGo:
-    0.06)."""
+    """Share of games whose komi is sampled with ``komi_wide_stdev``, 0 to 1 (0.06 in
+    KataGo)."""
     komi_wide_stdev: float = bounded(12.0, 0, _MAX_STDEV)
-    """Replaces ``komi_stdev`` in the games of ``komi_wide_share``; at least 0 (KataGo:
-    12)."""
+    """Replaces ``komi_stdev`` in the games of ``komi_wide_share``; at least 0 (12 in
+    KataGo)."""
     handicap_share: float = bounded(0.0, 0, 1)
     """Share of games with a handicap, on boards that have handicap points; 0 to 1. The
     number of stones is uniform from 2 to the number of points. Komi does not compensate
-    for the handicap, so White usually loses. (KataGo: 0.1, no handicap on boards up to
-    10x10, up to 5 stones on 19x19, and komi compensates for the handicap in half of
-    these games.)"""
+    for the handicap, so White usually loses. KataGo has a share of 0.1, no handicap on
+    boards up to 10x10, up to 5 stones on 19x19, and a komi that compensates for the
+    handicap in half of these games."""
 
     def __post_init__(self) -> None:
-        """Raises UsageError if a field is out of its range."""
+        """Raises UsageError if a field is invalid or conflicts with another."""
         check_fields(self)
         for ko in self.ko:
             known = ", ".join(_KO_PARTS)

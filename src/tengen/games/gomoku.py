@@ -30,7 +30,7 @@ class GomokuRules:
 
 
 def read_gomoku_name(name: str) -> GomokuRules | None:
-    """Parses the name of a gomoku game; returns its rules, or None for another name."""
+    """Returns the rules that a game's name describes; None if it is not gomoku."""
     found = _NAME.fullmatch(name)
     if found is None:
         return None

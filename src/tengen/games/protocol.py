@@ -119,8 +119,8 @@ class Game(Protocol):
         """Returns the position before the first move.
 
         Args:
-            variant: Name of a variant, such as Go with a smaller board or other rules;
-                empty for the game itself.
+            variant: Name of a variant, such as Go with a smaller board or different
+                rules; empty for the game itself.
 
         Raises:
             UsageError: The game is written in Python, so it has no variants.
@@ -145,7 +145,7 @@ class OwnGame(Protocol[S]):
 
     Optional attributes and methods, with their defaults:
 
-    * ``policy_layout: PolicyLayout`` is "flat". Networks learn faster with another
+    * ``policy_layout: PolicyLayout`` is "flat". Networks learn faster with a different
       layout if the actions are cells or columns of the planes.
     * ``num_symmetries: int`` is 1. A game that declares more must also have
       ``transform_action(action, symmetry) -> int`` and ``transform_planes(planes,
@@ -165,7 +165,7 @@ class OwnGame(Protocol[S]):
         """Returns the position before the first move."""
 
     def to_play(self, state: S) -> int:
-        """Returns the side to move: 0 first player, 1 second player."""
+        """Returns the side to move: 0 for the first player, 1 for the second."""
 
     def legal_actions(self, state: S) -> Sequence[int]:
         """Returns the legal actions in increasing order, at least one.

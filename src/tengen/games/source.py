@@ -228,10 +228,10 @@ class OwnStates:
         return facts
 
     def _ask(self, made: Sequence[tuple[Any, int]]) -> Facts | None:
-        """Returns the facts about positions, or None if one breaks the protocol.
+        """Returns side to move, outcome, legal actions and planes of all positions.
 
-        For speed, each rule is checked on all positions together. If a check fails, the
-        caller finds the position and the broken rule with `check_position`.
+        Returns None if a position breaks the protocol. For speed, each rule is checked
+        on all positions together; `check_position` then finds the position and rule.
         """
         own, shape = self._own, self._shape
         planes = np.zeros((len(made), *shape), np.float32)
@@ -306,5 +306,5 @@ def is_external(game: Game) -> bool:
 
 
 def core_game(game: Game) -> CoreGame:
-    """Returns what the core's functions accept for ``game``: its name, or a source."""
+    """Returns the name of a native game, or an ``OwnGameSource`` for a Python game."""
     return OwnGameSource(game) if isinstance(game, PythonGame) else game.name

@@ -159,7 +159,7 @@ class Backend(Protocol):
                 written by the runner.
 
         Raises:
-            ValueError: A name is missing or unknown, or an array has another dtype,
+            ValueError: A name is missing or unknown, or an array has the wrong dtype,
                 shape, layout or number of rows.
         """
 

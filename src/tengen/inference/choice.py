@@ -149,17 +149,16 @@ def open_backend(
     """Compiles a model and returns its backend.
 
     If the precision is int8 and the model has no int8 graph, the backend uses bf16, or
-    fp32 if the CPU has no bf16; the backend's ``precision`` is the precision in use.
+    fp32 on a CPU without bf16. Its attribute ``precision`` is the precision in use.
 
     Args:
-        source: A model directory, or a network in this process, which is copied; its
-            outputs equal those of a model published from it. OpenVINO needs a
-            directory.
-        config: A config without ``auto``, except in ``devices``, for which ``auto``
-            means the CPU; see ``choose``.
+        source: A model directory, or a network in memory. A network is copied, and has
+            the same outputs as a model published from it. OpenVINO needs a directory.
+        config: The inference config, as resolved by ``choose``. Only ``devices`` may
+            still be ``auto``, which then means the CPU.
         num_threads: Number of threads that will evaluate concurrently, at least 1.
-        outputs: Names of the outputs to compute; None for all. Names of outputs that
-            the model does not have are ignored.
+        outputs: Names of the outputs to compute; None for all. Unknown names are
+            ignored.
 
     Raises:
         UsageError: The backend is not installed, does not support the precision, or the

@@ -67,7 +67,7 @@ def load_head(
             faster on GPUs and changes the outputs only by rounding.
 
     Raises:
-        UsageError: A file is missing or damaged, or the weights belong to another
+        UsageError: A file is missing or damaged, or the weights are of a different
             network.
     """
     if isinstance(source, Path):

@@ -308,7 +308,7 @@ def meet(
         time.sleep(_POLL_S)
     fields = {field.name for field in dataclasses.fields(RankInfo)}
     told = [json.loads(data.rstrip(b"\0")) for data in found.values()]
-    # Ignore fields of a rank with another version; check_alike rejects it later.
+    # Ignore fields of a rank with a different version; check_alike rejects it later.
     return [
         info,
         *(RankInfo(**{key: one[key] for key in fields & one.keys()}) for one in told),

@@ -139,7 +139,7 @@ class RayLauncher(Launcher):
         """Connects to the cluster; see ``Launcher.fit``.
 
         Raises:
-            UsageError: The cluster cannot be reached, a host has another version of
+            UsageError: The cluster cannot be reached, a host has a different version of
                 tengen, or no host has the resources or GPUs that a role requests.
         """
         connect(config)

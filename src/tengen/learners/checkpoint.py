@@ -159,7 +159,7 @@ def load_checkpoint(path: Path, learner: Learner) -> Any:
         The value saved as ``extra``.
 
     Raises:
-        UsageError: The checkpoint has an unsupported schema or another network.
+        UsageError: The checkpoint's schema is unsupported, or its network differs.
         RunError: A file is absent, is damaged or does not match the learner.
     """
     import safetensors.torch

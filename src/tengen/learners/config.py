@@ -57,7 +57,7 @@ class _ScheduleConfig:
     noise and increases their lag."""
 
     def __post_init__(self) -> None:
-        """Raises UsageError if a field is out of its range."""
+        """Raises UsageError if a field is invalid or conflicts with another."""
         check_fields(self)
         count = len(self.boundaries) + 1 if self.rates or self.boundaries else 0
         check(
@@ -149,7 +149,7 @@ class LearnerConfig:
     Empty for random weights."""
 
     def __post_init__(self) -> None:
-        """Raises UsageError if a field is out of its range."""
+        """Raises UsageError if a field is invalid or conflicts with another."""
         check_fields(self)
         check(
             self.epoch_samples >= self.batch_size,

@@ -67,8 +67,8 @@ class Trained:
         """Restores the tensors in ``state``, but not its counters.
 
         Raises:
-            RunError: A tensor is missing, unknown or has another shape; no tensor was
-                changed.
+            RunError: A tensor is missing or unknown, or has the wrong shape; no tensor
+                was changed.
         """
         given = {}
         for prefix, own in self._parts().items():
@@ -149,7 +149,7 @@ def _check_same_tensors(
         given: The tensors that will replace ``expected``.
 
     Raises:
-        RunError: A tensor is missing, unknown or of another shape.
+        RunError: A tensor is missing or unknown, or has the wrong shape.
     """
     for name in sorted(expected.keys() | given.keys()):
         if name not in given or name not in expected:

@@ -44,7 +44,7 @@ class Distribution(Protocol):
 
         Args:
             outputs: ``[..., L]`` float32, outputs of the policy.
-            actions: ``[...]`` or ``[..., K]``, int64 choices or float32 numbers.
+            actions: ``[...]`` or ``[..., K]``, int64 if discrete, else float32.
         """
 
     def entropy(self, outputs: Tensor) -> Tensor:

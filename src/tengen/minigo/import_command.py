@@ -72,7 +72,7 @@ def read_examples(path: Path, side: int, layout: Layout) -> Examples:
         layout: Axis order of the planes; minigo 0.7 and later write ``nchw``.
 
     Raises:
-        RunError: The file is missing or damaged, or has another board size.
+        RunError: The file is missing or damaged, or has a different board size.
     """
     rows = []
     with reading_file(_WHAT, path):

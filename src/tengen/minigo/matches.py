@@ -60,7 +60,7 @@ _NAMES = 64
 _MAX_ODD = 0.02
 """Maximum share of a match's games that may be disputed, and maximum share that the
 target may lose with an illegal move; one game is always allowed. A target above this
-share apparently plays by other rules, so its losses prove nothing.
+share apparently plays by different rules, so its losses prove nothing.
 """
 
 
@@ -110,8 +110,8 @@ class TargetMatches(Role):
         waits_for: Why the last turn did no work, with advice; empty if it did work.
 
     Raises:
-        UsageError: The run has no target, or earlier games were played with other
-            settings or another target.
+        UsageError: The run has no target, or earlier games were played with different
+            settings or against a different target.
     """
 
     def __init__(

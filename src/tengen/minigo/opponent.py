@@ -56,7 +56,7 @@ def check_typed_opponent(
         option: The option that takes the opponent, for the error message.
 
     Raises:
-        UsageError: The opponent is an engine and was not typed, or another opponent
+        UsageError: The opponent is an engine and was not typed, or a different opponent
             was typed.
     """
     if typed is None and is_engine(opponent):
@@ -133,7 +133,7 @@ def checked_target(
     Raises:
         UsageError: The opponent does not exist, is required but empty, cannot play the
             task, or is a program that the user did not type; or earlier matches were
-            played with other settings.
+            played with different settings.
     """
     agent = config.games
     if agent is None:
@@ -194,8 +194,7 @@ def open_opponent(
     if not isinstance(found, ModelDir):
         return found
     # Allow the import of a task in Python only if it is the run's own task. A model for
-    # native games may have other rules, planes or board sizes; ``playing`` sets the
-    # task.
+    # native games may have other rules, planes or boards; ``playing`` sets the task.
     typed = task if is_program(found.meta.task) else None
     player: ModelPlayer = open_model(
         found, word, num_threads=num_threads, play=play, task=typed, devices=devices
@@ -289,19 +288,19 @@ def _check_answers(player: EnginePlayer, task: str) -> None:
 
 
 def check_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> bool:
-    """Checks that settings and opponent are still those of earlier games (the terms).
+    """Checks that the settings and the opponent are those of the first games.
 
     Args:
-        files: The target's files, which record the terms of the first games.
+        files: The target's files, to which ``keep_terms`` wrote the record.
         config: The target's config.
         play: Search settings of the models, as in the config.
 
     Returns:
-        Whether terms are recorded; False before the first games.
+        Whether such a record exists; False before the first games.
 
     Raises:
         UsageError: A setting or a file of the opponent has changed.
-        RunError: The file with the terms is damaged.
+        RunError: The record is damaged.
     """
     path = files.folder / _TERMS
     if not path.exists():
@@ -331,13 +330,14 @@ def check_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> b
 
 
 def keep_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> None:
-    """Records the terms for ``check_terms``, if none are recorded.
+    """Records the settings and opponent of the first games against the target.
 
-    First removes records of earlier games from ``RUN/games``. Safe between processes.
+    ``check_terms`` compares later games with this record. If none exists, game records
+    of earlier matches in ``RUN/games`` are removed. Concurrent calls are safe.
 
     Raises:
-        UsageError: Other terms are recorded.
-        RunError: The file with the terms is damaged or cannot be written.
+        UsageError: The record has a different setting or opponent.
+        RunError: The record is damaged or cannot be written.
     """
     if not check_terms(files, config, play):
         files.clear_told_games()

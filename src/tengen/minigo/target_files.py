@@ -173,7 +173,7 @@ class TargetFiles:
 
         Raises:
             UsageError: The record has a newer schema.
-            RunError: The record is damaged, or its file name is that of another model.
+            RunError: The record is damaged, or its model does not match its name.
         """
         path = self.folder / f"{name}.json"
         if not path.exists():
@@ -189,7 +189,7 @@ class TargetFiles:
 
         Raises:
             UsageError: A record has a newer schema.
-            RunError: A record is damaged, or its file name is that of another model.
+            RunError: A record is damaged, or its model does not match its name.
         """
         names = (RECORD_FILE.fullmatch(p.name) for p in find_files(self.folder, "*"))
         found = [self.record(name[1]) for name in names if name is not None]
@@ -288,7 +288,7 @@ class TargetFiles:
         """Returns the result of the run; None if it is not published yet.
 
         Args:
-            iterations: ``agent.iterations``. A result for another value is ignored.
+            iterations: ``agent.iterations``. A result for a different value is ignored.
 
         Raises:
             UsageError: The result has a newer schema.

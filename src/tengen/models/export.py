@@ -175,7 +175,7 @@ class ModelExporter:
 
         Raises:
             UsageError: The network has recurrent state.
-            RunError: A tensor is missing, unexpected or of another shape, or the
+            RunError: A tensor is missing or unexpected, or has the wrong shape, or the
                 network cannot be traced.
         """
         return self.template(signature, config).patch(tensors)

@@ -147,7 +147,7 @@ def load_model(
     Raises:
         TengenError: ``error``, if a file is missing, damaged or has no SHA-256.
         UsageError: The schema is newer than this version of tengen supports, or the
-            model has another task or signature.
+            model's task or signature differs from ``task`` or ``wanted``.
     """
     meta = read_meta(path, error=error)
     wrong = differences(meta.signature, wanted) if wanted is not None else ""

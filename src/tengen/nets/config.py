@@ -25,7 +25,7 @@ from tengen.tensors import BoardSpec, Signature
 __all__ = ["NUM_HORIZONS", "NetConfig", "board_of", "check_board"]
 
 NUM_HORIZONS: int = _core.NUM_HORIZONS
-"""Number of horizons whose values a network with auxiliary heads estimates."""
+"""Number of short-term values that auxiliary heads estimate, one per horizon."""
 
 
 class NetConfig(OpenConfig, package="tengen.nets"):

@@ -120,7 +120,7 @@ class ResNetConfig(NetConfig):
         """Returns a copy of this config with the blocks and channels of ``size``.
 
         Raises:
-            UsageError: ``size`` is of another kind.
+            UsageError: ``size`` is of a different kind.
         """
         size = self._checked_kind(size)
         return dataclasses.replace(

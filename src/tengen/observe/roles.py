@@ -99,7 +99,7 @@ class RoleProcess:
             first_s: Start of the interval, limited to the last ten minutes; None for
                 the start of the process.
         """
-        # A busy process is in a turn that began after its last event of another kind.
+        # A busy process began its turn after its last event that was not ``busy``.
         open_s = self._idle_s if self.last["kind"] == "busy" else None
         first_s = self.begun_s if first_s is None else first_s
         return self._turns.share(first_s, now_s, open_s)

@@ -35,8 +35,8 @@ _SOME = 0.25
 _SHOWN = 0.05
 # A stage that is busy for more than this share of its time is saturated.
 _FULL = 0.85
-# If roles work concurrently, a role busy for more than ``_BEHIND`` of the time delays
-# other roles, and a role busy for less than ``_WAITS`` waits for other roles.
+# Shares of the time that a concurrent role is busy: at ``_BEHIND`` or more it is the
+# bottleneck; below ``_WAITS`` it mostly waits for other roles.
 _BEHIND = 0.9
 _WAITS = 0.5
 # Below this batch fill, some slots have no game left to play.

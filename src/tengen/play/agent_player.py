@@ -37,7 +37,7 @@ class AgentModel:
 
     @property
     def task(self) -> str:
-        """The environment that the model was trained for."""
+        """Name of the environment in which the model was trained."""
         return self.directory.meta.task
 
 

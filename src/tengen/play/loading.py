@@ -54,8 +54,8 @@ def load(
         A ``Player`` for a game, or an ``AgentPlayer`` for an environment.
 
     Raises:
-        UsageError: There is no such model, it cannot be used or has another task, or
-            this host lacks the GPU.
+        UsageError: There is no such model, it cannot be used or has a different task,
+            or this host lacks the GPU.
         RunError: The backend rejects the model.
     """
     name = str(word)

@@ -175,7 +175,7 @@ class Player(Closable):
 
         Args:
             task: A game with the same planes and actions as this player's game, for
-                example Go on the same board with another komi. A network with
+                example Go on the same board with a different komi. A network with
                 ``net.mixed_sizes`` also plays Go on any board up to its task's size.
 
         Raises:

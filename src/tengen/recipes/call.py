@@ -140,7 +140,7 @@ class Call:
         """Returns the config of a resumed run, with the settings of this call.
 
         Raises:
-            UsageError: The run has another task or agent, or a setting is not valid.
+            UsageError: The run's task or agent differs, or a setting is not valid.
         """
         kept = read_config(run)
         agent, recipe = self.agent, self.recipe

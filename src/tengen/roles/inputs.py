@@ -107,8 +107,8 @@ def checked_source(config: RunConfig) -> RunConfig:
     """Returns the config with ``agent.learn_from`` as an absolute path, checked.
 
     Raises:
-        UsageError: The folder is not a run, or that run has another task, learns from
-            another run itself, or plays on boards that the network does not support.
+        UsageError: The folder is not a run, or that run has a different task, itself
+            plays no games, or plays on boards that the network does not support.
     """
     agent = config.games
     if agent is None or not agent.learn_from:
@@ -175,7 +175,7 @@ def checked_book(
         there is no book or the run already stores it.
 
     Raises:
-        UsageError: The file cannot be read, is not a book, or is for another game.
+        UsageError: The file cannot be read, is not a book, or is for a different game.
         RunError: The run's copy is damaged.
     """
     agent = config.games

@@ -53,7 +53,7 @@ def read_spent(run: RunDirectory) -> RunSpent:
     """Returns the amounts recorded by the newest checkpoint and the last call.
 
     Raises:
-        UsageError: The checkpoint has another schema.
+        UsageError: The checkpoint has an unsupported schema.
         RunError: A file is damaged.
     """
     told = _told(run.path / _FILE)
@@ -101,7 +101,7 @@ def learned_steps(run: RunDirectory) -> int:
     """Returns the number of learner steps in the newest checkpoint; 0 if there is none.
 
     Raises:
-        UsageError: The newest checkpoint has another schema.
+        UsageError: The newest checkpoint has an unsupported schema.
         RunError: The newest checkpoint is damaged.
     """
     number = run.checkpoints.latest()

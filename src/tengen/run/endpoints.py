@@ -60,7 +60,7 @@ class Endpoint:
     fingerprint: str
     """SHA-256 of the service's certificate in hex; empty without a certificate."""
     run: str
-    """The ID of the service's run; a copy of the run has another ID."""
+    """The ID of the service's run; a copy of the run has a different ID."""
 
     def reached(self, name: str) -> str:
         """Returns the folder or address that this process uses to reach the service.
@@ -184,7 +184,7 @@ def _memory_id() -> str:
 
 
 def run_identity(run: RunDirectory) -> str:
-    """Returns the run's ID. A copy of the run gets another ID.
+    """Returns the run's ID. A copy of the run gets a different ID.
 
     Raises:
         RunError: The file with the ID is damaged or cannot be written.

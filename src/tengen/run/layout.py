@@ -145,8 +145,8 @@ class RunDirectory:
         The run's ``is_new`` is true until ``write_run`` is called.
 
         Raises:
-            UsageError: ``path`` is a file, a folder with other content, or a run with a
-                newer schema; or this process lacks write access.
+            UsageError: ``path`` is a file, a folder with unrelated content, or a run
+                with a newer schema; or this process lacks write access.
             RunError: A folder cannot be created.
         """
         run = cls(path)

@@ -97,8 +97,12 @@ class RemoteBackend:
         timeout_s: float | None = None,
     ) -> _core.ReplaySampler:
         """Returns a sampler of the table's items, for one thread."""
-        numbers = {"num_samples": num_samples, "num_ahead": num_ahead}
-        request = {"ask": "sampler", "table": entry.number, **numbers}
+        request = {
+            "ask": "sampler",
+            "table": entry.number,
+            "num_samples": num_samples,
+            "num_ahead": num_ahead,
+        }
         _, session = self._open(entry, request, timeout_s)
         num_steps = entry.config.num_steps
         return _core.connect_sampler(*session, num_samples, num_steps, num_ahead)

@@ -195,7 +195,7 @@ class DiskFolder:
         goes_on: Whether the store resumes from the shared memory of a killed store.
 
     Raises:
-        UsageError: The folder is in use by a store, has other files, or has a
+        UsageError: The folder is in use by a store, has unrelated files, or has a
             checkpoint from which this store cannot resume.
 
     Attributes:
@@ -261,8 +261,8 @@ class StoreFolder(HostFolder):
         config: The store's config.
 
     Raises:
-        UsageError: The folder is in use by a store, has other files, may belong to
-            another user, or was left by a killed store with other tables.
+        UsageError: The folder is in use by a store, has unrelated files, may belong to
+            another user, or was left by a killed store with different tables.
 
     Attributes:
         goes_on: Whether the store resumes from the data of a killed store.

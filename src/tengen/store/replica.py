@@ -51,7 +51,7 @@ class Replica(Closable):
         tell: Called with one line of text that says why the replica waits.
 
     Raises:
-        UsageError: The folder is in use by a store, has other files, or is damaged.
+        UsageError: The folder is in use by a store, has unrelated files, or is damaged.
     """
 
     def __init__(

@@ -91,7 +91,7 @@ class HostServer(_StoreServer):
 
     Raises:
         UsageError: The config is rejected, or the folder is in use by a store, was left
-            by a killed store with other tables, or has other files.
+            by a killed store with different tables, or has unrelated files.
     """
 
     def __init__(self, config: StoreConfig) -> None:

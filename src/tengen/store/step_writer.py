@@ -103,7 +103,7 @@ class StepWriter:
             N, the number of appended steps.
 
         Raises:
-            UsageError: A column is missing or unknown, or has another dtype or shape.
+            UsageError: A column is missing or unknown, or has the wrong dtype or shape.
             StoreTimeout: No memory became free in time. Some of the steps may have been
                 appended; see ``num_steps``.
         """

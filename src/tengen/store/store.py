@@ -130,7 +130,7 @@ class Store(Closable):
         Raises:
             RunError: No server responds at ``address``, or its certificate is not
                 trusted.
-            UsageError: The store has another protocol version, or rejects the token.
+            UsageError: The store's protocol version differs, or it rejects the token.
         """
         check(
             isinstance(address, str | os.PathLike),

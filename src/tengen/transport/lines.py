@@ -54,7 +54,7 @@ def answer_of(message: Mapping[str, Any]) -> Any:
         ServiceFull, RunError, CoreError: The message has an error of this class.
     """
     if "error" in message:
-        # A server of another version may omit the kind.
+        # A server of a different version may omit the kind.
         kind = message.get("kind")
         error = _ERRORS.get(kind if isinstance(kind, str) else "", UsageError)
         raise error(" ".join(str(message["error"]).split()))
@@ -108,7 +108,7 @@ def read_line(
         num_bytes += len(piece)
         # Skip the zero bytes that a resumed session may send before the response.
         line += piece if line else piece.lstrip(b"\0")
-        # Not JSON: stop, because a peer with another protocol may never end its line.
+        # Stop if this is not JSON, because such a peer may never end its line.
         if line and not line.startswith(b"{"):
             break
         if num_bytes > max_bytes:

@@ -61,7 +61,7 @@ class Dialect:
         return {"service": self.name, "version": self.version, **message}
 
     def check(self, message: Message) -> None:
-        """Raises UsageError if the message is in another dialect."""
+        """Raises UsageError if the message is for a different service or version."""
         service = message.get("service", self.name)
         if service != self.name:
             raise UsageError(

@@ -97,7 +97,7 @@ def test_q_values_of_duelling_answers():
 @pytest.mark.parametrize("agent", [Dqn, R2d2])
 def test_only_one_choice_is_not_refused(agent, actions):
     assert agent.refusal_of(ONE_CHOICE) == ""
-    assert "one choice" in agent.refusal_of(actions)
+    assert "single discrete action" in agent.refusal_of(actions)
 
 
 def test_a_target_follows_at_its_period_alone():

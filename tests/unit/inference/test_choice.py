@@ -164,13 +164,13 @@ def test_the_faster_precision_is_taken(choose_moody):
             ("fp32", "int8"),
             {"fp32": 1000.0, "int8": 1050.0},
             "inference computes in fp32; evaluations/s of one thread: fp32 1,000, "
-            "int8 1,050 (1.05x); this processor has no bf16",
+            "int8 1,050 (1.05x); this processor has no native bf16",
         ),
         (
             ("fp32",),
             {"fp32": 1000.0},
             "inference computes in fp32; evaluations/s of one thread: fp32 1,000; "
-            "this processor has no bf16 or int8",
+            "this processor has no native bf16 or int8",
         ),
     ],
 )

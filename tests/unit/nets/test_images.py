@@ -66,7 +66,7 @@ def test_one_scale_is_that_of_all_images_but_those_of_bytes():
 def test_scales_are_as_many_as_images(kind):
     wanted = Signature(inputs=images("float32", "float32"), outputs=VALUE)
     config = kind(pixel_scale=(1.0, 2.0, 3.0))
-    with refused(UsageError, "net.pixel_scale ((1.0, 2.0, 3.0))", " 2, one for each"):
+    with refused(UsageError, "net.pixel_scale ((1.0, 2.0, 3.0))", " 2, one per image"):
         config.signature(wanted)
     with refused(UsageError, "pixel_scale (0.0)"):
         kind(pixel_scale=(1.0, 0.0))

@@ -88,9 +88,9 @@ def test_a_win_at_hand_is_taken_and_proven(make_player):
 @pytest.mark.parametrize(
     ("moves", "message"),
     [
-        ([0, 0], "moves[1] (0)"),
-        ([9], "moves[0] (9)"),
-        ([0, 3, 1, 4, 2], "over"),
+        ([0, 0], "move (0)"),
+        ([9], "move (9)"),
+        ([0, 3, 1, 4, 2], "moves (5 of them)"),
     ],
 )
 def test_bad_moves_are_refused_and_do_no_harm(make_player, moves, message):

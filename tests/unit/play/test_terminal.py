@@ -68,7 +68,7 @@ b1                 | first plays b3 | 6 0 7 1
 b2                 | you lose | 6 0 7 1 4 2
 
 undo takes back a move and its answer
-undo               | no move of yours |
+undo               | no move to take back |
 b2                 | first plays a3 | 4 0
 c3                 | first plays b3 | 4 0 2 1
 u                  | a b c | 4 0
@@ -238,7 +238,7 @@ def test_hint_and_analyse_ask_and_do_not_move():
     assert opponent.asked[-2:] == [([], 33), ([], 33)]
     lines = shown[-7:]
     assert "90%" in lines[0]
-    assert lines[1].split() == ["move", "visits", "prior", "after", "it", "you", "win"]
+    assert lines[1].split() == ["move", "visits", "prior", "win", "rate", "after", "it"]
     assert lines[2].split()[:3] == ["a3", "10", "50.0%"]
     assert "not tried" in lines[-1]
 

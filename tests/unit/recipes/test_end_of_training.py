@@ -55,7 +55,8 @@ def learning(monkeypatch, num_steps):
     No report says so, as where the budget ends while a report is under way.
     """
 
-    def train(name, config, run, budget, journal, stop, *, num_threads):
+    def train(name, call):
+        run = call.run
         number = (run.checkpoints.latest() or 0) + 1
         state = {"num_steps": num_steps, "extra": {}}
         run.checkpoints.publish(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import itertools
 import json
@@ -12,6 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
@@ -34,7 +36,7 @@ _OPTIONS = (
 )
 
 
-def find_chromium():
+def find_chromium() -> str | None:
     """Returns the path of the browser; None if none is installed."""
     return next(filter(None, map(shutil.which, PROGRAMS)), None)
 
@@ -42,12 +44,12 @@ def find_chromium():
 class Chromium:
     """A browser with a new, empty profile. Not thread-safe."""
 
-    def __init__(self, program):
+    def __init__(self, program: str) -> None:
         self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         there, self._to = os.pipe()
         self._from, back = os.pipe()
 
-        def connect():
+        def connect() -> None:
             # Duplicate via high descriptors, so that neither end overwrites the other.
             ends = [os.dup(there), os.dup(back)]
             high = [os.dup2(end, 60 + place) for place, end in enumerate(ends)]
@@ -75,7 +77,7 @@ class Chromium:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def page(self, width=1280, height=900):
+    def page(self, width: int = 1280, height: int = 900) -> Page:
         """Returns a new page that shares no state with other pages."""
         context = self.call("Target.createBrowserContext")["browserContextId"]
         target = self.call(
@@ -89,7 +91,7 @@ class Chromium:
         page.resize(width, height)
         return page
 
-    def call(self, method, session="", **params):
+    def call(self, method: str, session: str = "", **params: Any) -> dict[str, Any]:
         """Sends a command and returns its result."""
         number = next(self._numbers)
         answer: queue.Queue[dict[str, Any]] = queue.Queue()
@@ -106,7 +108,7 @@ class Chromium:
         result: dict[str, Any] = found["result"]
         return result
 
-    def close(self):
+    def close(self) -> None:
         """Ends the browser and removes its profile."""
         with contextlib.suppress(Exception):
             self.call("Browser.close")
@@ -120,7 +122,7 @@ class Chromium:
         os.close(self._from)
         self._profile.cleanup()
 
-    def _read(self):
+    def _read(self) -> None:
         rest = b""
         while data := os.read(self._from, 1 << 20):
             *messages, rest = (rest + data).split(b"\0")
@@ -135,16 +137,16 @@ class Chromium:
 class Page:
     """One tab, with the errors and requests that it has caused."""
 
-    def __init__(self, browser, session):
+    def __init__(self, browser: Chromium, session: str) -> None:
         self._browser = browser
         self._session = session
         self.errors: list[str] = []
         self.requests: list[str] = []
 
-    def call(self, method, **params):
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
         return self._browser.call(method, self._session, **params)
 
-    def hear(self, method, params):
+    def hear(self, method: str, params: dict[str, Any]) -> None:
         if method == "Runtime.exceptionThrown":
             self.errors.append(json.dumps(params["exceptionDetails"])[:500])
         elif method == "Runtime.consoleAPICalled" and params["type"] == "error":
@@ -154,7 +156,7 @@ class Page:
         elif method == "Network.requestWillBeSent":
             self.requests.append(params["request"]["url"])
 
-    def resize(self, width, height, scale=1.0):
+    def resize(self, width: int, height: int, scale: float = 1.0) -> None:
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -163,20 +165,20 @@ class Page:
             mobile=width < 600,
         )
 
-    def dark(self, is_dark=True):
+    def dark(self, is_dark: bool = True) -> None:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else ""}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
-    def open(self, url):
+    def open(self, url: str) -> None:
         """Opens ``url`` and waits until the page has rendered something."""
         self.call("Page.navigate", url=url)
         self.wait("document.querySelector('#app > *') !== null")
 
-    def leave(self):
+    def leave(self) -> None:
         """Leaves the page, which would log an error when its server ends."""
         self.call("Page.navigate", url="about:blank")
 
-    def run(self, code):
+    def run(self, code: str) -> Any:
         """Returns the value of a JavaScript expression."""
         found = self.call(
             "Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True
@@ -185,7 +187,7 @@ class Page:
             raise RuntimeError(found["exceptionDetails"])
         return found["result"].get("value")
 
-    def wait(self, condition, timeout_s=WAIT_S):
+    def wait(self, condition: str, timeout_s: float = WAIT_S) -> Any:
         """Waits until a JavaScript expression is true; returns its value."""
         end_s = time.monotonic() + timeout_s
         value = None
@@ -197,7 +199,7 @@ class Page:
         text = self.run("document.body.innerText")
         raise AssertionError(f"never {condition}; the page says: {text[:2000]}")
 
-    def click(self, selector):
+    def click(self, selector: str) -> None:
         """Waits for an element and clicks on its centre."""
         name = json.dumps(selector)
         self.wait(f"document.querySelector({name}) !== null")
@@ -217,7 +219,7 @@ class Page:
                 clickCount=1,
             )
 
-    def press(self, key):
+    def press(self, key: str) -> None:
         """Presses a key, such as ``ArrowLeft``, ``Enter`` or ``Tab``."""
         codes = {"Enter": 13, "Tab": 9, "ArrowLeft": 37, "ArrowUp": 38}
         codes |= {"ArrowRight": 39, "ArrowDown": 40, "End": 35, "Home": 36}
@@ -226,3 +228,7 @@ class Page:
             fields["text"] = "\r"
         self.call("Input.dispatchKeyEvent", type="keyDown", **fields)
         self.call("Input.dispatchKeyEvent", type="keyUp", **fields)
+
+    def screenshot(self, path: Path | str, whole: bool = False) -> None:
+        picture = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
+        Path(path).write_bytes(base64.b64decode(picture["data"]))

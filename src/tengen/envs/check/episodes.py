@@ -69,7 +69,7 @@ class _Ended:
 
 
 def check_spaces(env: OneEnv, findings: Findings) -> None:
-    """Warns if real-valued actions have no finite bounds.
+    """Warns if continuous actions have no finite bounds.
 
     Args:
         env: The environment, before its first reset.

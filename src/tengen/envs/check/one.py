@@ -23,7 +23,7 @@ from tengen.tensors import ACTION_MASK
 
 __all__ = ["Maker", "Moved", "OneEnv", "agents_actions", "own_actions"]
 
-# If an action space has at most this many choices, every choice is tried first.
+# If there are at most this many discrete actions, each action is tried first.
 _MAX_TRIED = 64
 
 

@@ -106,7 +106,7 @@ class AtariEnv:
                 newest last.
 
         Raises:
-            UsageError: The observation has another shape or dtype.
+            UsageError: The observation has the wrong shape or dtype.
         """
         screens = np.asarray(observation)
         if screens.dtype != np.uint8 or screens.shape[-2:] != (SIDE, SIDE):

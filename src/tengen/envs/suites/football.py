@@ -134,7 +134,7 @@ class FootballEnv:
             observation: ``[72, 96, 4]`` uint8, 0 or 255.
 
         Raises:
-            UsageError: The observation has another shape or dtype.
+            UsageError: The observation has the wrong shape or dtype.
         """
         states = np.asarray(observation)
         if states.dtype != np.uint8 or states.shape != (*_SHAPE[1:], _SHAPE[0]):

@@ -1,6 +1,6 @@
 """Gymnasium's MuJoCo tasks, version 5, such as ``mujoco/Hopper``.
 
-Actions are real numbers. Scores in version 5 are lower than in versions 2 to 4, so they
+Actions are continuous. Scores in version 5 are lower than in versions 2 to 4, so they
 cannot be compared. Versions 2 to 4 are available under their Gymnasium ids if their
 packages are installed.
 

@@ -78,7 +78,7 @@ class EngineProcess(Closable, ABC):
         """Starts the engine's program. Blocks until the handshake is complete.
 
         Raises:
-            UsageError: The program does not exist, or speaks another protocol.
+            UsageError: The program does not exist, or speaks a different protocol.
             RunError: The program does not respond.
         """
         self._command = command

@@ -26,7 +26,7 @@ class EngineReport:
     num_disagreements: int = 0
     """Number of games that the engine and tengen score differently."""
     num_other_winners: int = 0
-    """Number of games with another winner by the engine's score than by tengen's."""
+    """Number of games in which the engine's score names a different winner."""
     first_disagreement: str = ""
     """Description of the first scoring disagreement; empty if there is none."""
     num_illegal: int = 0

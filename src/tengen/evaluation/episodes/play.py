@@ -53,7 +53,7 @@ class Acting:
     continuous actions, this mode is greedy."""
 
     def __post_init__(self) -> None:
-        """Raises UsageError if a field is out of its range."""
+        """Raises UsageError if a field is invalid."""
         check_literals(self)
         rule = "must be in [0, 1]; use 0.001"
         check(0 <= self.epsilon <= 1, "epsilon", self.epsilon, rule)

@@ -72,7 +72,7 @@ class LadderConfig:
     network that searches with ``num_simulations``)."""
 
     def __post_init__(self) -> None:
-        """Raises UsageError if a field is out of its range."""
+        """Raises UsageError if a field is invalid."""
         check_fields(self)
         check_moves(self.num_simulations, self.opening_plies)
         fixed_players(self.anchors)

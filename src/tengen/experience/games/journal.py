@@ -134,7 +134,7 @@ def read_journal(path: Path) -> JournalContents:
     reported durable.
 
     Raises:
-        UsageError: The file is of another schema.
+        UsageError: The file has an unsupported schema.
         RunError: The file is not a journal, or its header is damaged.
     """
     with core_errors():

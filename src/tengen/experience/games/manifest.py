@@ -43,7 +43,7 @@ class SegmentEntry:
     """CRC-32C of the segment's complete file."""
 
     def path(self, experience: Path) -> Path:
-        """Returns the path of the segment in the folder ``experience``."""
+        """Returns the path of the segment's file, given that of ``RUN/experience``."""
         name = f"{self.generation:06d}.npz"
         return experience / self.writer / str(self.incarnation) / name
 
@@ -129,7 +129,7 @@ class Manifest:
             game: The name of the game that the segment must contain.
 
         Raises:
-            UsageError: The segment is of a newer schema or of another game.
+            UsageError: The segment has a newer schema or is of a different game.
             RunError: The segment is damaged, or the caller's block raised RunError.
         """
         with entry.open(self.experience) as reader:

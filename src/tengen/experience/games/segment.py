@@ -126,7 +126,7 @@ def recorded_games(writer_directory: Path, generation: int) -> RecordedGames:
     """Returns a generation's stored games, from sealed segments and journals.
 
     Raises:
-        UsageError: A file is of another schema.
+        UsageError: A file has an unsupported schema.
         RunError: A segment, or the header of a journal, is damaged.
     """
     found = _sealed_games(writer_directory, generation)
@@ -157,7 +157,7 @@ def seal(
         Path of the new segment; None if all games in the journals are sealed already.
 
     Raises:
-        UsageError: A journal is of another schema.
+        UsageError: A journal has an unsupported schema.
         RunError: A file is damaged, or the disk is full; the journals remain.
     """
     paths = _of_generation(writer_directory, generation, "journal")

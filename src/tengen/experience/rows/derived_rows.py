@@ -142,8 +142,8 @@ class DerivedRows:
             columns: The return value of ``SegmentReader.game_columns``.
 
         Raises:
-            RunError: A move is illegal or a result is wrong, so the segment belongs to
-                another game.
+            RunError: A move is illegal or a result is wrong, so the segment is of a
+                different game.
         """
         with core_errors():
             needed = {name: columns[name] for name in _ROW_COLUMNS}

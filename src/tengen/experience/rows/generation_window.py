@@ -49,7 +49,7 @@ class GenerationWindow(OrderedExperience[_Place]):
         state: A result of the method ``state``, to restore; None for a new window.
 
     Raises:
-        UsageError: The game is unknown, or the imported generations have another game.
+        UsageError: The game is unknown, or imported generations are of a different one.
         RunError: A segment or an imported generation is missing or damaged.
     """
 

@@ -64,7 +64,7 @@ class GenerationStock:
         manifest: The segments of the run, in order.
 
     Raises:
-        UsageError: The game is unknown, or an imported generation is of another game.
+        UsageError: The game is unknown, or imported generations are of a different one.
         RunError: An imported generation is damaged.
     """
 
@@ -104,7 +104,7 @@ class GenerationStock:
         """Loads ``entries``, the manifest's last segments; returns the number of rows.
 
         Raises:
-            UsageError: A segment has a newer schema or belongs to another game.
+            UsageError: A segment has a newer schema or is of a different game.
             RunError: A segment is damaged.
         """
         before = self._rows.num_rows

@@ -128,8 +128,8 @@ def newest_files(
         min_games: Minimum number of games in each of these generations.
 
     Raises:
-        UsageError: The folder has no files of rows, the files are for another board,
-            or the newest generations are too few or have too few games.
+        UsageError: The folder has no files of rows, the files are for a different
+            board, or the newest generations are too few or have too few games.
         RunError: A file is damaged.
     """
     paths = find_files(folder, "*.rows.npz")

@@ -18,7 +18,7 @@ from tengen.store.batch import Batch
 
 __all__ = ["WRONG_FORM", "OrderedExperience", "Rows"]
 
-# Exceptions that a malformed state raises, such as one written by another version.
+# Exceptions that a malformed state raises, such as one written by a different version.
 WRONG_FORM = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 
 D = TypeVar("D", bound=tuple[Any, ...])
@@ -71,7 +71,7 @@ class OrderedExperience(ABC, Generic[D]):
         """Loads the segments ``entries``; returns the number of new rows.
 
         Raises:
-            UsageError: A segment is of a newer schema or of another game.
+            UsageError: A segment has a newer schema or is of a different game.
             RunError: A segment is damaged.
         """
 
@@ -97,7 +97,7 @@ class OrderedExperience(ABC, Generic[D]):
         """Reads newly sealed segments; see ``Experience.refresh``.
 
         Raises:
-            UsageError: A segment is of a newer schema or of another game.
+            UsageError: A segment has a newer schema or is of a different game.
             RunError: A segment is damaged.
         """
         return self.take_in(self.manifest.discover())

@@ -134,7 +134,7 @@ def read_shard(path: Path, game: str) -> ShardRows:
     """Returns the unpacked rows of a shard or of ``validation.npz``.
 
     Raises:
-        RunError: The file is missing, is damaged or has another game's rows.
+        RunError: The file is missing, is damaged, or its rows are of a different game.
     """
     try:
         with ArchiveReader(path) as reader:

@@ -95,7 +95,7 @@ class ShuffledRows(OrderedExperience[_Place]):
             The number of rows that the shuffler's window gained in these turns.
 
         Raises:
-            UsageError: A turn is of a newer schema, or of another game.
+            UsageError: A turn has a newer schema or is of a different game.
             RunError: A turn is missing or damaged.
         """
         for number in [number for number in self._turns if number < self._next[0]]:

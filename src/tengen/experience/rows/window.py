@@ -258,7 +258,7 @@ class GameWindow(OrderedExperience[WindowDraw]):
             The number of training rows in the segment.
 
         Raises:
-            UsageError: The segment is of a newer schema or of another game.
+            UsageError: The segment has a newer schema or is of a different game.
             RunError: The segment is damaged, or a move or a result is wrong.
         """
         share = self.config.validation_share

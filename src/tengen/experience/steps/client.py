@@ -168,7 +168,7 @@ class StepClient(StepDraws):
 
     Raises:
         RunError: There is no store at the address.
-        UsageError: The store is of another version, or refuses the token.
+        UsageError: The store has a different version, or rejects the token.
 
     Attributes:
         num_rows: Frames written, for reports.

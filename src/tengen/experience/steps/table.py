@@ -57,8 +57,8 @@ class StepTable(StepDraws):
         net: Listener for actors on other hosts; None: no other host connects.
 
     Raises:
-        UsageError: Another process has the table open, the folder's steps have other
-            columns, or the table does not fit in the memory or on the disk.
+        UsageError: Another process has the table open, the folder's steps have
+            different columns, or the table does not fit in the memory or on the disk.
         RunError: The disk is full or fails.
 
     Attributes:

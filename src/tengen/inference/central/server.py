@@ -239,7 +239,7 @@ def ask_model(client: Client, patience_s: float) -> int | None:
         patience_s: Maximum time to wait for a reply in seconds, at least 2.
 
     Raises:
-        UsageError: The server has another protocol version, or rejects the token.
+        UsageError: The server has a different protocol version, or rejects the token.
     """
     try:
         connection, model = client.open_now({"ask": _MODEL}, patience_s)

@@ -1,6 +1,7 @@
 """Parses GTP commands and formats responses, which end with an empty line.
 
-Source: Farneback 2002, "Specification of the Go Text Protocol, version 2", 2 and 3.
+Source: Farneback 2002, "Specification of the Go Text Protocol, version 2",
+sections 2 and 3.
 """
 
 from __future__ import annotations

@@ -186,8 +186,8 @@ def serve(
 
     Raises:
         UsageError: The task is a program, and the command line does not name it; the
-            command line names another task; the role rejects its config or files; or
-            the folder is a mirror and ``connect`` is None.
+            command line names a different task; the role rejects its config or files;
+            or the folder is a mirror and ``connect`` is None.
         TengenError: The mirror failed, so the run receives no more output.
         RunError: The run was asked to stop, the role failed, or with ``--once`` there
             was nothing to do; the message says what was missing.

@@ -149,7 +149,7 @@ class RunConfig:
 
         Raises:
             RunError: The model is missing or damaged.
-            UsageError: The model has another task or signature.
+            UsageError: The model's task or signature differs from the run's.
         """
         wanted = self.agent.signature(self.task)
         return load_model(entry, self.task, wanted, error=RunError)

@@ -79,8 +79,8 @@ def write_config(
     Args:
         run: The run.
         config: The run's new config.
-        keeps_asked: Whether the inference settings may be measured again for another
-            network; False if the user set them, even to the same values.
+        keeps_asked: Whether the inference settings may be measured again for a
+            different network; False if the user set them, even to the same values.
         generation: The generation record from ``asked_generations``.
 
     Raises:
@@ -268,7 +268,7 @@ def change_config(config: RunConfig, settings: Sequence[str]) -> RunConfig:
     if changes:
         names = ", ".join(f"{path} ({new})" for path, _, new in changes)
         verb = "is" if len(changes) == 1 else "are"
-        values = ", ".join(str(old) for _, old, _ in changes)
+        values = ", ".join(str(old) or "empty" for _, old, _ in changes)
         raise UsageError(
             f"{names} {verb} fixed for this run, at {values}; leave it out, or choose "
             "another --out"

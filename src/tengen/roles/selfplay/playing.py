@@ -46,7 +46,7 @@ class PlayingThreads:
         run: The run.
         game: The game.
         context: The number of threads, stop, progress and ``follow_models``.
-        on_model: Returns the given games with the settings for another model.
+        on_model: Returns the given games with the settings for a different model.
     """
 
     def __init__(

@@ -149,7 +149,7 @@ def test_rows_and_symmetries_out_of_range_are_refused() -> None:
     rows = _core.GameRows("tictactoe")
     rows.add_segment(**segment_columns([random_game("tictactoe", 1)]))
     for number in (-1, rows.num_rows):
-        with refused(_core.CoreError, "held"):
+        with refused(_core.CoreError, f"row ({number})"):
             rows.derive(np.array([number]), np.zeros(1, np.uint8), False)
     with refused(_core.CoreError, "symmetry"):
         rows.derive(np.array([0]), np.array([8], np.uint8), False)

@@ -279,7 +279,7 @@ def test_ranks_that_do_not_begin_are_named(
     comms[2].Isend(json.dumps(vars(info(2)) | {"of_later_version": 1}).encode(), 0)
     with refused(RunError, "ranks (1, 3)"):
         mpi.meet(comms[0], info(0), hello_s=0.2, say_s=0.05)
-    assert "waiting for ranks 1, 3 to begin" in capsys.readouterr().out
+    assert "waiting for ranks 1, 3 to start" in capsys.readouterr().out
 
 
 def test_a_rank_that_never_joins_is_named(hub: Hub) -> None:

@@ -42,17 +42,17 @@ INT8 = ["inference.precision=int8", "inference.backend=openvino"]
     ("task", "settings", "named"),
     [
         # Only what differs is named.
-        ("gomoku/9", ["net.num_blocks=3"], ["net.num_blocks (3) is", "as 2"]),
+        ("gomoku/9", ["net.num_blocks=3"], ["net.num_blocks (3) is", "at 2"]),
         (
             "gomoku/9",
             ["net.num_blocks=3", "net.num_channels=48", "seed=3"],
-            ["seed (3), net.num_blocks (3), net.num_channels (48) are", "as 0, 2, 32"],
+            ["seed (3), net.num_blocks (3), net.num_channels (48) are", "at 0, 2, 32"],
         ),
-        ("gomoku/9", ["agent.stages=[]"], ["number of agent.stages (0)", "as 3"]),
+        ("gomoku/9", ["agent.stages=[]"], ["number of agent.stages (0)", "at 3"]),
         (
             "gomoku/9",
             ["learner.optimizer.kind=adamw"],
-            ["learner.optimizer.kind (adamw)", "as sgd"],
+            ["learner.optimizer.kind (adamw)", "at sgd"],
         ),
         (
             "gomoku/9",

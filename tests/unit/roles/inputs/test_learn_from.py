@@ -134,7 +134,7 @@ def test_a_run_cannot_learn_from_itself_nor_change_its_source(
     tmp_path: Path, config: RunConfig
 ) -> None:
     main = run_of(tmp_path / "main", config)
-    with refused(UsageError, "learn_from", "fixed since the run began"):
+    with refused(UsageError, "agent.learn_from (", "empty"):
         train_task(
             "tictactoe", out=main.path, settings=[f"agent.learn_from={main.path}"]
         )
