@@ -96,6 +96,14 @@ class Doors(gymnasium.Env):
         return observation, {"action_mask": self._mask}
 
 
+class BlindDoors(Doors):
+    """``Doors`` without a mask."""
+
+    def _drawn(self) -> Reset:
+        observation, _ = super()._drawn()
+        return observation, {}
+
+
 class DictDoors(Doors):
     """``Doors`` with the mask in the observation, as PettingZoo has it."""
 

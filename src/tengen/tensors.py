@@ -33,7 +33,7 @@ ACTION_MASK = "action_mask"
 choices of all components, concatenated. Networks do not receive it as an input; their
 outputs for illegal choices are replaced by ``ILLEGAL``."""
 
-ILLEGAL = -1e9
+ILLEGAL = -1e30
 """Replaces a network's output for an illegal choice: a logit of probability 0, and less
 than any action value."""
 

@@ -23,14 +23,14 @@ from tengen.run import RunDirectory
 pytestmark = pytest.mark.learning
 
 CARTPOLE, MAZE = "CartPole-v1", "tests.mazes:ShortTMaze"
-DOORS = "tests.environments:Doors"
+DOORS, BLIND = "tests.environments:Doors", "tests.environments:BlindDoors"
 REACH, FAR = "tests.environments:Reach", "tests.environments:ReachFar"
 
 # Mean returns. CartPole: the threshold of CartPole-v0; random actions return 22, a
 # constant action 9, at most 500. The maze: at most 4, without memory 1.95. Reach:
 # zero actions return -3.3, random ones -6.7. ReachFar: at most 10, action 500: 7.5.
 # Doors: at most 10, legal actions at random 5, without the mask 0.3.
-SOLVED = {CARTPOLE: 195.0, MAZE: 3.0, REACH: -1.0, FAR: 8.5, DOORS: 9.0}
+SOLVED = {CARTPOLE: 195.0, MAZE: 3.0, REACH: -1.0, FAR: 8.5, DOORS: 9.0, BLIND: 9.0}
 
 MAX_FRAMES = {
     ("a2c", CARTPOLE): 400_000,
@@ -42,6 +42,7 @@ MAX_FRAMES = {
     ("ppo", FAR): 40_000,
     ("dqn", DOORS): 60_000,
     ("ppo", DOORS): 20_000,
+    ("ppo", BLIND): 40_000,
     ("r2d2", CARTPOLE): 150_000,
     ("r2d2", MAZE): 100_000,
     ("sac", CARTPOLE): 40_000,
@@ -112,6 +113,18 @@ def test_masked_choices_are_learned(tmp_path):
 
 
 @pytest.mark.slow
+def test_masked_values_are_learned(tmp_path):
+    check("dqn", DOORS, 1, tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_the_same_doors_are_not_passed_without_the_mask(tmp_path):
+    mean_return, num_frames = trained("ppo", BLIND, 1, tmp_path / "run")
+    assert num_frames >= MAX_FRAMES["ppo", BLIND]
+    assert mean_return < 2.0
+
+
+@pytest.mark.slow
 def test_r2d2_remembers_a_sign(tmp_path):
     check("r2d2", MAZE, 1, tmp_path / "run")
 
@@ -123,6 +136,8 @@ def test_sac_reaches_what_it_is_shown(tmp_path):
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [2, 3])
-@pytest.mark.parametrize(("agent", "task"), MAX_FRAMES)
+@pytest.mark.parametrize(
+    ("agent", "task"), [case for case in MAX_FRAMES if case[1] != BLIND]
+)
 def test_other_seeds_learn_too(agent, task, seed, tmp_path):
     check(agent, task, seed, tmp_path / "run")

@@ -95,9 +95,9 @@ class Pqn(EpsilonAgent):
     def default_net(self, spec: EnvSpec) -> NetConfig:
         """Returns a network with layer normalization, as in the paper."""
         net = net_for(spec, MlpConfig(num_units=128, activation="relu"))
-        if isinstance(net, MlpConfig | NatureConfig):
-            return dataclasses.replace(net, layer_norm=True)
-        return net
+        if not isinstance(net, MlpConfig | NatureConfig):
+            net = NatureConfig(num_frames=net.num_frames, pixel_scale=net.pixel_scale)
+        return dataclasses.replace(net, layer_norm=True)
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
         """Returns a queue for two batches; see ``EnvironmentAgent.default_store``."""
@@ -124,6 +124,13 @@ class Pqn(EpsilonAgent):
     ) -> None:
         """See ``Agent.check``."""
         super().check(net, store, learner)
+        check(
+            getattr(net, "layer_norm", False),
+            "net.layer_norm",
+            False,
+            "must be true with agent pqn, which has no target network; use --set "
+            "net.layer_norm=true with net.kind mlp or nature",
+        )
         num_rows = learner.batch_size * self.unroll_length
         check(
             self.num_minibatches <= num_rows,

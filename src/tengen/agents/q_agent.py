@@ -94,10 +94,20 @@ class EpsilonAgent(EnvironmentAgent):
     ) -> Arrays:
         """See ``Policy.act``."""
         greedy = self.act_greedily(outputs, actions)["action"]
-        legal = is_legal(self.values_of(outputs))
-        others = random_choices(uniforms[:, 1:], actions, legal)[:, 0]
+        values = self.values_of(outputs)
+        others = random_choices(uniforms[:, 1:], actions, is_legal(values))[:, 0]
         explores = uniforms[:, 0] < self.epsilons(slots)
-        return {"action": np.where(explores, others, greedy)}
+        action = np.where(explores, others, greedy)
+        return {"action": action, **self.told(values, action)}
+
+    def told(self, values: NDArray[np.float32], action: NDArray[np.int64]) -> Arrays:
+        """Returns the columns that ``act`` adds, ``[N]`` each; by default none.
+
+        Args:
+            values: ``[N, A]``, the Q values of all actions.
+            action: ``[N]``, the actions taken.
+        """
+        return {}
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
         """See ``Policy.act_greedily``."""
@@ -156,18 +166,10 @@ class QAgent(EpsilonAgent):
     """Number of optimizer steps between updates of the target network, at least 1. A
     larger period makes targets more stable and learning slower."""
 
-    def act(
-        self,
-        outputs: Arrays,
-        actions: ActionSpec,
-        uniforms: NDArray[np.float64],
-        slots: Slots,
-    ) -> Arrays:
-        """See ``Policy.act``."""
-        chosen = super().act(outputs, actions, uniforms, slots)
-        values = self.values_of(outputs)
-        taken = np.take_along_axis(values, chosen["action"][:, None], axis=1)[:, 0]
-        return {**chosen, Q_TAKEN: taken, Q_BEST: values.max(axis=1)}
+    def told(self, values: NDArray[np.float32], action: NDArray[np.int64]) -> Arrays:
+        """Returns the columns ``Q_TAKEN`` and ``Q_BEST``; see ``EpsilonAgent``."""
+        taken = np.take_along_axis(values, action[:, None], axis=1)[:, 0]
+        return {Q_TAKEN: taken, Q_BEST: values.max(axis=1)}
 
     def priority_tensors(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """Returns the columns ``Q_TAKEN`` and ``Q_BEST``; see ``EnvironmentAgent``."""

@@ -195,9 +195,10 @@ class EnvSpec:
     @property
     def observation_tensors(self) -> dict[str, TensorSpec]:
         """The tensor specs of an observation, including an action mask, by name."""
+        if not self.has_action_mask:
+            return self.observations
         mask = TensorSpec(dtype="bool", shape=(sum(self.actions.num_choices),))
-        masks = {ACTION_MASK: mask} if self.has_action_mask else {}
-        return {**self.observations, **masks}
+        return {**self.observations, ACTION_MASK: mask}
 
     def learned(self, reward: NDArray[np.float32]) -> NDArray[np.float32]:
         """Clips rewards ``[N]`` to ``reward_bound``, for losses and network inputs."""

@@ -122,6 +122,7 @@ class GymnasiumEnv:
         frames_per_step: int = 1,
         is_hard: bool = False,
         is_partial: bool = False,
+        finds_masks: bool = True,
     ) -> None:
         """Creates ``num_envs`` copies of the environment.
 
@@ -133,8 +134,11 @@ class GymnasiumEnv:
             frames_per_step: See ``EnvSpec``.
             is_hard: See ``EnvSpec``.
             is_partial: See ``EnvSpec``.
+            finds_masks: Whether ``info`` may have an action mask. If the actions are
+                discrete, the first copy is then reset once, to look for the mask.
 
         Raises:
+            EnvError: The first reset failed.
             UsageError: A copy cannot be created, is not a ``gymnasium.Env``, differs
                 from the first copy in its spaces, or is the same object as an existing
                 copy; or a space is of an unsupported kind.
@@ -152,9 +156,9 @@ class GymnasiumEnv:
             self._observations = Observations(
                 first.observation_space, name, self._actions.spec
             )
-            self._is_mask_in_info = False
+            self._is_mask_in_info, self._finds_masks = False, finds_masks
             self._masks = self._masks_of(first)
-        except UsageError:
+        except (UsageError, EnvError):
             self.close()
             raise
         self.spec = EnvSpec(
@@ -204,8 +208,8 @@ class GymnasiumEnv:
                 reward[i] = as_reward(answer[1], name, i)
                 terminated[i] = as_end("terminated", answer[2], name, i)
                 truncated[i] = as_end("truncated", answer[3], name, i)
-                is_over = bool(terminated[i] or truncated[i])
-                self._write_mask(answer, observation, i, is_over=is_over)
+                is_terminal = bool(terminated[i])
+                self._write_mask(answer, observation, i, is_terminal=is_terminal)
             except TengenError:
                 raise
             except RAISED as error:
@@ -218,7 +222,7 @@ class GymnasiumEnv:
         """Converts a Gymnasium observation to arrays; see ``Env.observed``."""
         arrays = self._observations.read(observation)
         if self._masks is not None and not self._is_mask_in_info:
-            arrays[ACTION_MASK] = self._masks.read(observation[ACTION_MASK])
+            arrays[ACTION_MASK] = self._masks.read(observation.get(ACTION_MASK))
         return arrays
 
     def own_action(self, action: NDArray[Any]) -> Any:
@@ -283,7 +287,7 @@ class GymnasiumEnv:
         answer = self._reset(i, **kwargs)
         try:
             self._observations.write(answer[0], observation, i)
-            self._write_mask(answer, observation, i, is_over=False)
+            self._write_mask(answer, observation, i, is_terminal=False)
         except TengenError:
             raise
         except RAISED as error:
@@ -297,27 +301,31 @@ class GymnasiumEnv:
 
     def _masks_of(self, first: Any) -> ActionMasks | None:
         """Returns the reader of action masks; None if no choice is ever illegal."""
+        self._finds_masks = self._finds_masks and self._actions.spec.is_discrete
         if not self._actions.spec.is_discrete:
             return None
         if not self._observations.has_mask:
-            # Only a reset shows whether ``info`` has masks. If it fails, so will the
-            # reset that begins the first episode, whose caller expects an error.
-            try:
-                _, info = self._reset(0, seed=self._seeds[0])
-            except EnvError:
+            if not self._finds_masks:
                 return None
+            # Only a reset shows whether ``info`` has masks.
+            _, info = self._reset(0, seed=self._seeds[0])
             if not (isinstance(info, Mapping) and ACTION_MASK in info):
                 return None
             self._is_mask_in_info = True
         return ActionMasks(self._actions.spec, self._name)
 
     def _write_mask(
-        self, answer: tuple[Any, ...], arrays: Arrays, i: int, *, is_over: bool
+        self, answer: tuple[Any, ...], arrays: Arrays, i: int, *, is_terminal: bool
     ) -> None:
         if self._masks is not None:
             source = answer[-1] if self._is_mask_in_info else answer[0]
             mask = arrays[ACTION_MASK][i]
-            self._masks.write(source, mask, i, is_over=is_over)
+            self._masks.write(source, mask, i, is_terminal=is_terminal)
+        elif self._finds_masks and ACTION_MASK in answer[-1]:
+            raise EnvError(
+                f"info (with {ACTION_MASK}) of {self._name} (copy {i}) must have a "
+                "mask after the first reset too; correct the environment"
+            )
 
     def _misshapen(
         self, method: str, answer: object, parts: Sequence[str], copy: int

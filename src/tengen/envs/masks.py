@@ -30,6 +30,7 @@ class ActionMasks:
 
     A mask has one flag for each choice of each component of an action, in the order of
     ``ActionSpec.num_choices``, as for ``MultiDiscrete`` in sb3-contrib's MaskablePPO.
+    A tuple of one mask per component, as for ``MultiDiscrete.sample``, is accepted too.
 
     Args:
         actions: The environment's action space, of discrete choices.
@@ -39,6 +40,7 @@ class ActionMasks:
     def __init__(self, actions: ActionSpec, task: str) -> None:
         self._task = task
         self._num_entries = sum(actions.num_choices)
+        self._lengths = actions.num_choices
         self._starts = np.cumsum((0, *actions.num_choices[:-1]))
 
     def all_legal(self, num_envs: int) -> NDArray[np.bool_]:
@@ -51,44 +53,44 @@ class ActionMasks:
         mask: NDArray[np.bool_],
         copy: int,
         *,
-        is_over: bool,
+        is_terminal: bool,
     ) -> None:
         """Writes one copy's mask.
 
-        After the last step of an episode no action follows, so a mask that is missing
-        or allows nothing is accepted there, and all choices count as legal.
+        No action follows a terminal state, and no target bootstraps from it. So a mask
+        that is missing or allows nothing is accepted there, and all choices count as
+        legal. A truncated episode bootstraps from its last state, which needs a mask.
 
         Args:
             source: The observation or the ``info`` that contains the mask.
             mask: ``[A]`` bool, written in place.
             copy: Index of the copy, for error messages.
-            is_over: Whether the episode has ended.
+            is_terminal: Whether the episode has terminated.
 
         Raises:
             EnvError: The mask is missing or invalid, or a component has no legal
                 choice.
         """
         given = source.get(ACTION_MASK) if isinstance(source, Mapping) else None
-        array = None
-        with contextlib.suppress(ValueError):  # numpy raises it for ragged lists
-            array = np.asarray(given)
-        if given is None or array is None or array.dtype.kind not in "biuf":
-            if is_over and given is None:
-                mask[:] = True
-                return
+        if given is None and is_terminal:
+            mask[:] = True
+            return
+        flat = self._flat(given)
+        if flat is None or flat.dtype.kind not in "biuf":
             raise self._refusal(typed(given), copy, "must be an array of 0 and 1")
-        if array.size != self._num_entries:
+        if flat.shape != mask.shape:
             rule = f"must have {self._num_entries} entries, one for each choice"
-            raise self._refusal(str(array.shape), copy, rule)
-        flat = array.reshape(-1)
+            raise self._refusal(str(flat.shape), copy, rule)
         if not ((flat == 0) | (flat == 1)).all():
             raise self._refusal(str(flat), copy, "must contain only 0 and 1")
         mask[:] = flat
-        if not np.logical_or.reduceat(mask, self._starts).all():
-            if not is_over:
-                rule = "must allow at least one choice of each component of the action"
-                raise self._refusal(str(flat.astype(int)), copy, rule)
-            mask[:] = True
+        is_stuck = ~np.logical_or.reduceat(mask, self._starts)
+        if not is_stuck.any():
+            return
+        if not is_terminal:
+            rule = "must allow at least one choice of each component of the action"
+            raise self._refusal(str(flat.astype(int)), copy, rule)
+        mask |= np.repeat(is_stuck, self._lengths)
 
     def read(self, mask: Any) -> NDArray[np.bool_]:
         """Converts one mask to an array ``[1, A]``.
@@ -98,12 +100,20 @@ class ActionMasks:
         """
         rows = self.all_legal(1)
         try:
-            self.write({ACTION_MASK: mask}, rows[0], 0, is_over=False)
+            self.write({ACTION_MASK: mask}, rows[0], 0, is_terminal=False)
         except UnfitError as error:
             raise UsageError(
                 f"{error.what} {error.rule}; pass the environment's own mask"
             ) from None
         return rows
+
+    def _flat(self, given: Any) -> NDArray[Any] | None:
+        """Returns a mask as an array of one axis; None if it is no array."""
+        with contextlib.suppress(ValueError):  # numpy raises it for ragged lists
+            if isinstance(given, tuple) and len(given) == len(self._lengths):
+                return np.concatenate([np.ravel(part) for part in given])
+            return np.asarray(given)
+        return None
 
     def _refusal(self, shown: str, copy: int, rule: str) -> UnfitError:
         return UnfitError(f"{ACTION_MASK} ({shown})", self._task, copy, rule)

@@ -203,11 +203,16 @@ def _group_norm(
         raise NoRuleError(
             f"group_norm ({num_groups} groups) has no ONNX rule; use one group"
         )
-    scale, shift = weight, bias
-    if x.num_axes > 2:
-        axes = graph.axes(*range(1, x.num_axes - 1))
-        scale, shift = (graph.emit("Unsqueeze", one, axes) for one in (weight, bias))
-    return graph.emit("LayerNormalization", x, scale, shift, axis=1, epsilon=eps)
+    if x.num_axes == 2:
+        return graph.emit("LayerNormalization", x, weight, bias, axis=1, epsilon=eps)
+    axes = graph.axes(*range(1, x.num_axes))
+    centred = graph.emit("Sub", x, graph.emit("ReduceMean", x, axes))
+    square = graph.emit("ReduceMean", graph.emit("Mul", centred, centred), axes)
+    shifted = graph.emit("Add", square, graph.constant(np.array(eps, np.float32)))
+    normal = graph.emit("Div", centred, graph.emit("Sqrt", shifted))
+    outer = graph.axes(*range(1, x.num_axes - 1))
+    scaled = graph.emit("Mul", normal, graph.emit("Unsqueeze", weight, outer))
+    return graph.emit("Add", scaled, graph.emit("Unsqueeze", bias, outer))
 
 
 def _linear(

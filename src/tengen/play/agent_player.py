@@ -159,6 +159,11 @@ class AgentPlayer(Closable):
         if self._model is None:
             raise UsageError(f"player ({self.name}) is closed; load it again")
         shown = self._env.observed(observation)
+        if action_mask is not None and not self.spec.has_action_mask:
+            raise UsageError(
+                f"action_mask ({action_mask}) has no use for {self.name}, whose "
+                f"environment had none in training; leave it out"
+            )
         if self.spec.has_action_mask and ACTION_MASK not in shown:
             masks = envs.ActionMasks(self.spec.actions, self.name)
             shown[ACTION_MASK] = masks.read(action_mask)

@@ -9,6 +9,8 @@ from torch import nn
 
 pytest.importorskip("gymnasium")
 
+from gymnasium import spaces
+
 from tengen import games
 from tengen.agents import Agent, EnvironmentAgent
 from tengen.envs import ActionSpec
@@ -18,7 +20,7 @@ from tengen.experience import ReplayConfig, StepTable
 from tengen.inference import drive
 from tengen.recipes import make_config
 from tengen.store import Column
-from tengen.tensors import ACTION_MASK
+from tengen.tensors import ACTION_MASK, Signature
 from tests.environments import DictDoors
 from tests.unit.agents.agent_fakes import NetRunner, port_of
 
@@ -47,24 +49,14 @@ class StrictDoors(DictDoors):
         return observation, info
 
 
-@pytest.fixture(params=KINDS)
-def made(request, tmp_path):
-    """An agent, its network, its config, and items from its acting in strict doors."""
-    games.allow(TASK)
-    config = make_config(TASK, request.param, None)
-    agent = config.agent
-    torch.manual_seed(0)
-    net = config.net.build(agent.signature(TASK))
-    with torch.no_grad():
-        for layer in last_layers(net):  # every closed door seems best
-            layer.bias[CLOSED] = 1e6
-    env = GymnasiumEnv(StrictDoors, NUM_ENVS, 0, name=TASK)
+def items_of(agent, net, env, folder):
+    """Returns the columns of all items of four turns of acting."""
     columns = {
         name: Column(dtype=tensor.dtype, shape=tensor.shape)
         for name, tensor in agent.columns(env.spec).items()
     }
     table = StepTable(
-        tmp_path / "steps",
+        folder / "steps",
         columns,
         agent.layout(net.signature.state),
         ReplayConfig(sampler="fifo", max_items=10_000),
@@ -85,7 +77,50 @@ def made(request, tmp_path):
         batch.ack()
     finally:
         table.close()
-    return config, net, drawn
+    return drawn
+
+
+@pytest.fixture(params=KINDS)
+def made(request, tmp_path):
+    """An agent, its network, its config, and items from its acting in strict doors."""
+    games.allow(TASK)
+    config = make_config(TASK, request.param, None)
+    agent = config.agent
+    torch.manual_seed(0)
+    net = config.net.build(agent.signature(TASK))
+    with torch.no_grad():
+        for layer in last_layers(net):  # every closed door seems best
+            layer.bias[CLOSED] = 1e6
+    env = GymnasiumEnv(StrictDoors, NUM_ENVS, 0, name=TASK)
+    return config, net, items_of(agent, net, env, tmp_path)
+
+
+class ShownDoors(DictDoors):
+    """The observation is the mask, which is another one at each step."""
+
+    def __init__(self):
+        super().__init__()
+        self.observation_space = spaces.Dict(
+            dict.fromkeys(("observation", "action_mask"), spaces.MultiBinary(8))
+        )
+
+    def _drawn(self):
+        observation, info = super()._drawn()
+        return {**observation, "observation": observation["action_mask"]}, info
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mask_is_stored_with_its_observation(kind, tmp_path):
+    games.allow(TASK)
+    env = GymnasiumEnv(ShownDoors, NUM_ENVS, 0, name=TASK)
+    agent = make_config(TASK, kind, None).agent
+    inputs = {**env.spec.observations, **agent.inputs_of(env.spec)}
+    wanted = Signature(inputs=inputs, outputs=agent.outputs_of(env.spec.actions))
+    net = agent.default_net(env.spec).build(wanted)
+    columns = items_of(agent, net, env, tmp_path)
+    shown = columns["observation/observation"]
+    assert (columns[ACTION_MASK] != 0).eq(shown != 0).all()
+    assert len(shown.flatten(0, 1).unique(dim=0)) > 10
 
 
 def last_layers(net):

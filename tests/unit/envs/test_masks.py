@@ -10,6 +10,7 @@ pytest.importorskip("gymnasium")
 from gymnasium import spaces
 
 from tengen import envs
+from tengen.actors import random_choices
 from tengen.envs import ActionSpec
 from tengen.envs.check import check_own_env
 from tengen.envs.gymnasium_env import GymnasiumEnv
@@ -31,8 +32,8 @@ class Masked(Doors):
 
     def step(self, action):
         self._at += 1
-        is_over = self._at in self._ends
-        return np.zeros(2, np.float32), 0.0, is_over, False, self._info()
+        is_over, is_cut = self._at in self._ends, -self._at in self._ends
+        return np.zeros(2, np.float32), 0.0, is_over, is_cut, self._info()
 
     def _info(self):
         mask = self._masks[self._at]
@@ -54,12 +55,13 @@ def test_a_mask_comes_with_each_observation(kind):
     assert "action_mask" not in {name.split("/")[-1] for name in env.spec.observations}
     observation = env.reset()
     assert observation.keys() == env.spec.observation_tensors.keys()
-    for _ in range(25):  # more than an episode
+    for num_steps in range(25):
         mask = observation["action_mask"]
         assert mask.dtype == np.bool_
-        assert (mask.sum(axis=1) >= 2).all()
+        assert (mask.sum(axis=1) == 2).all()
         step = env.step(mask.argmax(axis=1))
-        # An open door never ends an episode before its last step.
+        # An open door ends no episode before its last step, the tenth.
+        assert step.terminated.all() == (num_steps % 11 == 9)
         observation = step.observation
 
 
@@ -80,13 +82,25 @@ def test_an_environment_without_masks_has_none():
 
 
 def test_after_the_last_step_a_mask_may_be_empty_or_missing():
-    env = env_of([FIRST, NONE, None, ALL], ends=(1, 2))
+    for mask in (NONE, None):
+        env = env_of([FIRST, mask], ends=(1,))
+        env.reset()
+        assert env.step(np.array([0])).observation["action_mask"].all()
+
+
+@pytest.mark.parametrize("mask", [NONE, None])
+def test_a_truncated_episode_needs_a_mask_as_its_last_state_is_bootstrapped(mask):
+    env = env_of([FIRST, mask], ends=(-1,))
     env.reset()
-    assert env.step(np.array([0])).observation["action_mask"].all()
-    assert env.step(np.array([0])).is_reset.all()
-    env = env_of([FIRST, None], ends=(1,))
+    with refused(EnvError, "action_mask ("):
+        env.step(np.array([0]))
+
+
+def test_a_mask_that_comes_only_with_steps_is_refused():
+    env = env_of([None, FIRST])
     env.reset()
-    assert env.step(np.array([0])).observation["action_mask"].all()
+    with refused(EnvError, "action_mask"):
+        env.step(np.array([0]))
 
 
 @pytest.mark.parametrize(
@@ -112,9 +126,27 @@ def test_a_wrong_mask_is_one_line(mask, shown):
 def test_a_mask_covers_the_choices_of_all_components():
     actions = ActionSpec(shape=(2,), num_choices=(3, 2))
     masks = envs.ActionMasks(actions, "two")
-    assert masks.read([0, 1, 0, 1, 1]).tolist() == [[False, True, False, True, True]]
+    wanted = [[False, True, False, True, True]]
+    assert masks.read([0, 1, 0, 1, 1]).tolist() == wanted
+    assert masks.read(([0, 1, 0], [1, 1])).tolist() == wanted
+    half = np.zeros(5, np.bool_)
+    masks.write({"action_mask": [0, 1, 0, 0, 0]}, half, 0, is_terminal=True)
+    assert half.tolist() == wanted[0]
     with refused(UsageError, "action_mask ([1 1 1 0 0])"):
         masks.read([1, 1, 1, 0, 0])
+    with refused(UsageError, "action_mask ((2, 2))"):
+        envs.ActionMasks(ActionSpec(shape=(2,), num_choices=(2, 2)), "two").read(
+            np.ones((2, 2))
+        )
+
+
+def test_random_choices_are_uniform_over_legal_ones():
+    actions = ActionSpec(shape=(2,), num_choices=(3, 2))
+    mask = np.tile(np.array([1, 0, 1, 0, 1], np.bool_), (400, 1))
+    uniforms = np.stack([np.arange(400) / 400, np.arange(400) / 400], axis=1)
+    drawn = random_choices(uniforms, actions, mask)
+    assert np.bincount(drawn[:, 0]).tolist() == [200, 0, 200]
+    assert np.bincount(drawn[:, 1]).tolist() == [0, 400]
 
 
 def test_an_illegal_action_becomes_a_legal_one():
@@ -143,7 +175,22 @@ def test_a_named_entry_is_an_observation_where_actions_are_real_numbers():
     env.close()
 
 
-@pytest.mark.parametrize("kind", [Doors, DictDoors])
+def test_actions_without_choices_have_no_mask():
+    spec = envs.env_spec("Pendulum-v1")
+    assert spec.observation_tensors == spec.observations
+
+
+class Emptied(DictDoors):
+    """``DictDoors`` whose mask after the last step is empty, as in PettingZoo."""
+
+    def step(self, action):
+        observation, *rest = super().step(action)
+        if rest[1]:
+            observation["action_mask"] = np.zeros(8, np.int8)
+        return observation, *rest
+
+
+@pytest.mark.parametrize("kind", [Doors, DictDoors, Emptied])
 def test_the_check_takes_only_legal_actions(kind):
     class Strict(kind):  # type: ignore[valid-type,misc]
         def step(self, action):

@@ -238,14 +238,14 @@ def check_against_one(maker: Maker, num_steps: int, seed: int) -> None:
     rows = _played(copies, actions)
     copies.close()
     reader = make(1, 0)
-    reader.close()  # a closed Env still supports observed and own_action
+    reader.close()  # a closed Env still supports own_action
     for copy, copy_seed in enumerate(copy_seeds(seed, _NUM_COPIES)):
         env = maker()
         own = [reader.own_action(action) for action in actions[:, copy]]
         alone = play(env, copy_seed, own)
         env.close()
         for i, row in enumerate(alone):
-            observation = reader.observed(row.observation)
+            observation = env.observations.read(row.observation)
             seen, reward, terminated, truncated = rows[i]
             is_same = all(
                 np.array_equal(observation[name][0], seen[name][copy])

@@ -126,6 +126,7 @@ class OneEnv:
 
     Attributes:
         env: The ``gymnasium.Env``.
+        observations: Converts its observations to arrays.
     """
 
     def __init__(self, maker: Maker) -> None:
@@ -141,7 +142,7 @@ class OneEnv:
         self._check_kind()
         try:
             self._actions = Actions(self.env.action_space, maker.name)
-            self._observations = Observations(
+            self.observations = Observations(
                 self.env.observation_space, maker.name, self._actions.spec
             )
         except UsageError as error:
@@ -151,7 +152,7 @@ class OneEnv:
         self._seen = ObservationCheck(self.env.observation_space, self._findings)
         # The mask [1, A] of the current state; None if all choices are legal.
         self._mask: NDArray[np.bool_] | None = None
-        self._has_mask = self._observations.has_mask
+        self._has_mask = self.observations.has_mask
 
     @property
     def where(self) -> str:
@@ -186,7 +187,7 @@ class OneEnv:
         self._seen.check(observation, f"of {shown}")
         if self._episode == 1 and self._actions.spec.is_discrete:
             self._has_mask |= isinstance(info, dict) and ACTION_MASK in info
-        self._take_mask(observation, info, is_over=False)
+        self._take_mask(observation, info, is_terminal=False)
         return observation
 
     def step(self, action: Any) -> Moved:
@@ -226,7 +227,7 @@ class OneEnv:
             self._end("terminated", terminated),
             self._end("truncated", truncated),
         )
-        self._take_mask(observation, info, is_over=moved.is_over)
+        self._take_mask(observation, info, is_terminal=moved.terminated)
         return moved
 
     def close(self) -> None:
@@ -241,14 +242,14 @@ class OneEnv:
                 )
                 return
 
-    def _take_mask(self, observation: Any, info: Any, *, is_over: bool) -> None:
+    def _take_mask(self, observation: Any, info: Any, *, is_terminal: bool) -> None:
         if not self._has_mask:
             return
         masks = ActionMasks(self._actions.spec, self._name)
-        source = observation if self._observations.has_mask else info
+        source = observation if self.observations.has_mask else info
         mask = masks.all_legal(1)
         try:
-            masks.write(source, mask[0], 0, is_over=is_over)
+            masks.write(source, mask[0], 0, is_terminal=is_terminal)
         except UnfitError as error:
             self._cannot(
                 "action_mask",

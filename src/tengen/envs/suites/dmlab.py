@@ -231,6 +231,7 @@ class _Dmlab(Suite):
             num_envs,
             seed,
             name=name,
+            finds_masks=False,
             frames_per_step=_FRAMES,
             is_hard=True,
             is_partial=True,

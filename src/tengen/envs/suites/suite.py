@@ -181,7 +181,12 @@ class PackagedSuite(Suite):
         """See ``Suite.make``."""
         make_one = self.maker_of_one(name)
         return GymnasiumEnv(
-            make_one, num_envs, seed, name=name, is_partial=self.is_partial
+            make_one,
+            num_envs,
+            seed,
+            name=name,
+            finds_masks=False,
+            is_partial=self.is_partial,
         )
 
     def film(self, name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:

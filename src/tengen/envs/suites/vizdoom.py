@@ -165,7 +165,9 @@ class _VizDoom(ListedSuite):
 
 def _copies(name: str, num_envs: int, seed: int) -> Env:
     make_one = SUITE.maker_of_one(name)
-    return GymnasiumEnv(make_one, num_envs, seed, name=name, frames_per_step=TICS)
+    return GymnasiumEnv(
+        make_one, num_envs, seed, name=name, frames_per_step=TICS, finds_masks=False
+    )
 
 
 SUITE = _VizDoom(
