@@ -18,7 +18,7 @@ MAX_LINES = 500
 LIMITS = {
     "lines_of_src": 88_762,
     "lines_of_core": 30_951,
-    "lines_of_tests": 102_112,
+    "lines_of_tests": 102_122,
     "lines_of_benchmarks_and_scripts": 8_779,
     "packages": 27,
     "modules_with_one_importer": 112,
