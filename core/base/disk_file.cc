@@ -86,7 +86,11 @@ DiskFile::DiskFile(std::string path, int flags, bool is_past_cache, int mode)
   if ((flags & O_TRUNC) != 0) watch->cut(path_, 0);
 }
 
-DiskFile::~DiskFile() { close_owned(descriptor_); }
+DiskFile::~DiskFile() {
+  // Not close_owned(), whose lock stops every fork: a close may write to a slow disk.
+  disown_descriptor(descriptor_);
+  ::close(descriptor_);
+}
 
 uint64_t DiskFile::num_bytes() const {
   struct stat status;

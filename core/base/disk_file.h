@@ -57,9 +57,9 @@ class DiskFile {
   // Writes all `bytes` at `offset`.
   void write(uint64_t offset, std::span<const std::byte> bytes) const;
   // Blocks until all written bytes would survive a host crash. The file's name survives only after
-  // sync_folder().
+  // sync_folder_of().
   void sync() const;
-  // Renames the file to `to`, which may exist. The new name survives only after sync_folder().
+  // Renames the file to `to`, which may exist. The new name survives only after sync_folder_of().
   void rename(const std::string& to);
 
  private:

@@ -27,9 +27,9 @@ class FarLauncher(LocalLauncher):
 
     @classmethod
     @contextlib.contextmanager
-    def open(cls, config, run, stop, say):
-        with contextlib.closing(Hub.on_this_host(run)) as hub:
-            yield cls(config, run), hub
+    def open(cls, call):
+        with contextlib.closing(Hub.on_this_host(call.run)) as hub:
+            yield cls(call.config, call.run), hub
 
     def start(self, command, placed):
         role = placed.worker.roles[0]

@@ -40,7 +40,7 @@ def test_an_own_environment_is_trained_resumed_and_scored(folder):
     done = tengen(folder, *words)
     assert report_of(done)["num_episodes"] > first["num_episodes"]
     *_, returns, farewell, _ = done.stdout.splitlines()
-    assert returns.startswith("mean return of the last 100 training episodes ")
+    assert returns.startswith("mean return of the last 100 training episodes: ")
     assert farewell == (
         "measure its return: tengen eval runs/my_envs_Catch --task my_envs:Catch "
         "--episodes 100"

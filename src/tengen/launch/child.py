@@ -149,12 +149,17 @@ def _where(
     Raises:
         _NoRun: The run is on another host, and there is no ``--connect``.
     """
-    path = Path(args.run)
-    if args.identity is None or _is_run(path, args.identity):
+    path, connect = Path(args.run), None
+    if args.connect is not None:
+        connect = Connect(
+            address=args.connect, fingerprint=args.fingerprint, token=token
+        )
+    if args.identity is None:
+        return path, connect
+    if _is_run(path, args.identity):
         return path, None
-    if args.connect is None:
+    if connect is None:
         raise _NoRun(f"host ({platform.node()}) does not have the run")
-    connect = Connect(address=args.connect, fingerprint=args.fingerprint, token=token)
     name = f"tengen-{os.getuid()}-{args.identity}-{args.roles[0]}-{args.index}"
     return Path(tempfile.gettempdir()) / name, connect
 

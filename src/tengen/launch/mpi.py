@@ -39,6 +39,7 @@ from typing import Any, NoReturn
 
 from tengen import __version__
 from tengen.errors import RunError, TengenError, UsageError
+from tengen.experience.games.generations import writer_directory
 from tengen.launch.launcher import (
     Command,
     Handle,
@@ -63,12 +64,16 @@ from tengen.launch.workers import Worker
 from tengen.observe import HostsLog
 from tengen.roles import RunConfig
 from tengen.roles.doors import check_doors
-from tengen.run import available_cores
+from tengen.run import available_cores, lock_holder
 
 __all__ = ["MpiLauncher", "hand_out", "introduce", "meet"]
 
 # Environment variables with the rank, set by Open MPI, Slurm's srun, and MPICH.
 _STARTED = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
+_LEFT_S = 600.0
+"""Time limit in seconds for processes of an earlier call to exit. They need only
+seconds of CPU time, which may take minutes on a busy host."""
+_LOOK_S = 0.05
 _HELLO_S = 600.0
 """Time limit in seconds for the start of all ranks, long enough for slow hosts. If a
 rank dies, ``mpirun`` ends the call earlier."""
@@ -165,6 +170,7 @@ class MpiLauncher(Launcher):
         table = place(call.config, runner.ranks)
         runner.know(table)
         identity = uuid.uuid4().hex
+        had_earlier = bool(run.incarnations("hosts"))
         process = run.lock_holder("train") or ""
         rows = [one.worker.row(f"rank {one.rank}", one.host) for one in table]
         log = HostsLog(run, identity, process, rows)
@@ -180,6 +186,8 @@ class MpiLauncher(Launcher):
             runner.look(run, identity)
             for line in _lines(runner.ranks, table):
                 print(line, flush=True)
+            if had_earlier:
+                _await_earlier(call, table)
             yield cls(runner, table), hub
             if runner.losses:
                 raise RunError(runner.losses[0])
@@ -300,7 +308,7 @@ def meet(
         if now_s - begun_s >= hello_s:
             raise RunError(
                 f"ranks ({names}) did not start within {hello_s:g} s; see their "
-                "output, and give mpirun hosts with tengen installed"
+                "output, and give mpirun hosts with the same version of tengen"
             )
         if now_s - said_s >= say_s:
             said_s = now_s
@@ -410,3 +418,22 @@ def _gpus(one: Placed) -> str:
     if one.devices is None:
         return ""
     return f", GPU {','.join(one.devices) or 'none'}"
+
+
+def _await_earlier(call: TrainingCall, table: Sequence[Placed]) -> None:
+    """Waits for processes of an earlier call, which may still save their state.
+
+    Only then are the run's counts of frames, games and CPU time complete.
+    """
+    locks = []
+    for one in table:
+        for role in one.worker.roles:
+            names = (role, f"{role}-{one.worker.index}")
+            locks += [call.run.path / "locks" / name for name in names]
+            if role == "selfplay":
+                folder = writer_directory(call.run, one.worker.index)
+                locks.append(folder / "lock")
+    for _ in range(round(_LEFT_S / _LOOK_S)):
+        if call.stop.event.is_set() or not any(map(lock_holder, locks)):
+            return
+        call.stop.event.wait(_LOOK_S)

@@ -24,7 +24,7 @@ from collections.abc import MutableMapping, Sequence
 
 from tengen.errors import RunError, UsageError
 from tengen.launch.messages import MOST_BYTES, Begun, Message, decode, encode
-from tengen.run import RunDirectory, service_folder, service_folders
+from tengen.run import RunDirectory, service_folder
 from tengen.transport import (
     Client,
     Dialect,
@@ -35,7 +35,6 @@ from tengen.transport import (
     OwnedSocket,
     Server,
     Service,
-    remove_abandoned,
 )
 from tengen.transport import Message as Question
 
@@ -44,9 +43,8 @@ __all__ = ["TICKET_VARIABLE", "Hub", "Stream", "Ticket", "join"]
 TICKET_VARIABLE = "TENGEN_RUNNER_TICKET"
 """The environment variable with the ticket that a process needs to join its runner."""
 
-_SERVICE = "runner"
 # Requests are small, because a client may send one before its proof is checked.
-_RUNNER = Dialect(_SERVICE, version=1, max_question_bytes=4096)
+_RUNNER = Dialect("runner", version=1, max_question_bytes=4096)
 _JOIN_S = 60.0
 """Seconds for which a process retries to connect, unless its connection is refused."""
 _ANSWER_S = 10.0
@@ -201,17 +199,13 @@ class Hub:
     def on_this_host(cls, run: RunDirectory) -> Hub:
         """Returns a hub that accepts only this user's processes on this host.
 
-        Also removes the folders that killed runners of other runs left in memory.
-
         Args:
             run: The run; the caller holds its ``train`` lock.
 
         Raises:
             UsageError: The hub's folder belongs to another user.
         """
-        for left in service_folders(_SERVICE):
-            remove_abandoned(left)
-        folder = HostFolder(_SERVICE, service_folder(run, _SERVICE))
+        folder = HostFolder("runner", service_folder(run, "runner"))
         made = cls(folder.listen())
         made._folder = folder
         return made

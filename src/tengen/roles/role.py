@@ -126,8 +126,8 @@ class RoleContext:
     mirror, and self-play uses the writer of its index instead of any free writer."""
     waits_for_lock: bool = False
     """Whether the role waits for its lock instead of failing. Set if an earlier process
-    of the role may still save: one that the runner could not see end, because its Ray
-    actor was lost, or one of an earlier call on a cluster."""
+    of the role may still save: after the death of a process, whose end the runner may
+    not see (a lost Ray actor), and in a new call on a cluster."""
     mirror: Mirror | None = None
     """The mirror on which the role works if the run directory is on another host; None:
     the run directory is on this host."""

@@ -20,7 +20,6 @@ from tengen.run.endpoints import (
     run_identity,
     run_token,
     service_folder,
-    service_folders,
     write_endpoint,
 )
 from tengen.run.layout import SCHEMA, NumberedFolder, RunDirectory
@@ -112,7 +111,6 @@ __all__ = [
     "run_identity",
     "run_token",
     "service_folder",
-    "service_folders",
     "storage_error",
     "sync_directory",
     "usable_threads",

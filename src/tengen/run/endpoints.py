@@ -35,7 +35,6 @@ __all__ = [
     "run_identity",
     "run_token",
     "service_folder",
-    "service_folders",
     "write_endpoint",
 ]
 
@@ -89,16 +88,6 @@ def service_folder(run: RunDirectory, name: str) -> Path:
         name: Name of the service.
     """
     return memory_root() / f"tengen-{os.getuid()}-{run_identity(run)}-{name}"
-
-
-def service_folders(name: str) -> list[Path]:
-    """Returns the folders of this user's services named ``name``, of all runs.
-
-    Args:
-        name: Name of the service.
-    """
-    run_id = 16 * "[0-9a-f]"
-    return sorted(memory_root().glob(f"tengen-{os.getuid()}-{run_id}-{name}"))
 
 
 def run_token(run: RunDirectory) -> str:

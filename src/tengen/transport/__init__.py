@@ -31,13 +31,7 @@ To shut down: ``near.close()``, ``far.close()``, close sessions, ``folder.remove
 
 from tengen.transport.address import NetAddress, is_loopback, is_net
 from tengen.transport.client import Client
-from tengen.transport.folder import (
-    LOCK_NAME,
-    SOCKET_NAME,
-    FolderLock,
-    HostFolder,
-    remove_abandoned,
-)
+from tengen.transport.folder import LOCK_NAME, SOCKET_NAME, FolderLock, HostFolder
 from tengen.transport.lines import NoAnswer, ServiceFull
 from tengen.transport.listener import Listener, NetDoor
 from tengen.transport.owned import OwnedSocket
@@ -66,5 +60,4 @@ __all__ = [
     "fingerprint_of",
     "is_loopback",
     "is_net",
-    "remove_abandoned",
 ]

@@ -8,21 +8,13 @@ import os
 import shutil
 import socket
 import stat
-import time
 from pathlib import Path
 
 from tengen.errors import UsageError, os_reason
 from tengen.transport.listener import Listener
 from tengen.transport.owned import OwnedSocket
 
-__all__ = [
-    "LOCK_NAME",
-    "SOCKET_NAME",
-    "FolderLock",
-    "HostFolder",
-    "check_own_folder",
-    "remove_abandoned",
-]
+__all__ = ["LOCK_NAME", "SOCKET_NAME", "FolderLock", "HostFolder", "check_own_folder"]
 
 LOCK_NAME = "lock"
 # Folders locked by this process, which must not be locked again: POSIX locks exclude
@@ -31,10 +23,6 @@ _claimed: set[Path] = set()
 SOCKET_NAME = "socket"
 # The maximum length of a socket's path in bytes. Linux allows 107, macOS 103.
 _MAX_SOCKET_PATH = 100
-_REMOVAL_S = 0.25
-"""Seconds after which a process that holds a folder's lock is taken for a server.
-Another process may hold the lock briefly to remove the folder of a killed server."""
-_RETRY_S = 0.01
 
 
 class HostFolder:
@@ -84,7 +72,7 @@ class HostFolder:
 
     def remove(self) -> None:
         """Removes the folder. Idempotent."""
-        _remove(self.path)
+        shutil.rmtree(self.path, ignore_errors=True)
         self.leave()
 
     def leave(self) -> None:
@@ -142,24 +130,6 @@ class FolderLock:
         self._descriptor: int | None = None  # set while the lock is held
         # Resolve links, because ``_claimed`` must have one path per folder.
         self._path = Path(os.path.realpath(directory))
-        until = time.monotonic() + _REMOVAL_S
-        while (descriptor := self._lock(service, name, directory, own)) is None:
-            if time.monotonic() >= until:
-                raise UsageError(
-                    f"{name} ({directory}) is in use by a running {service}; "
-                    "connect to it, or choose another"
-                )
-            time.sleep(_RETRY_S)
-        _claimed.add(self._path)
-        self._descriptor = descriptor
-
-    def __del__(self) -> None:
-        self.leave()
-
-    def _lock(
-        self, service: str, name: str, directory: Path, own: tuple[str, ...]
-    ) -> int | None:
-        """Returns the descriptor of the locked file; None if the lock is held."""
         try:
             self._path.mkdir(mode=0o700, exist_ok=True)
             names = [path.name for path in self._path.iterdir()]
@@ -168,13 +138,25 @@ class FolderLock:
                     f"{name} ({directory}) must be new, or that of {_a(service)}; "
                     "choose another"
                 )
-            is_free = self._path not in _claimed
-            return _locked(self._path / LOCK_NAME) if is_free else None
+            if self._path in _claimed:
+                raise _running(service, name, directory)
+            descriptor = os.open(self._path / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise UsageError(
                 f"{name} ({directory}) cannot be made: {os_reason(error)}; choose "
                 f"another"
             ) from error
+        try:
+            # Not flock, because forked children of a killed server would keep the lock.
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise _running(service, name, directory) from None
+        _claimed.add(self._path)
+        self._descriptor = descriptor
+
+    def __del__(self) -> None:
+        self.leave()
 
     def leave(self) -> None:
         """Releases the lock. Idempotent."""
@@ -185,48 +167,11 @@ class FolderLock:
             os.close(descriptor)
 
 
-def remove_abandoned(folder: Path) -> None:
-    """Removes the folder of a server whose process has ended.
-
-    Does nothing if a live process holds the folder, or if another user may change it.
-    """
-    folder = Path(os.path.realpath(folder))
-    with contextlib.suppress(OSError, UsageError):
-        check_own_folder("directory", folder)
-        if folder in _claimed or (lock := _locked(folder / LOCK_NAME)) is None:
-            return
-        try:
-            _remove(folder)
-        finally:
-            os.close(lock)
-
-
-def _remove(folder: Path) -> None:
-    # The socket first, as another server may create one while the rest is removed.
-    with contextlib.suppress(OSError):
-        (folder / SOCKET_NAME).unlink()
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _locked(path: Path) -> int | None:
-    """Returns a descriptor of the locked file; None if another process holds the lock.
-
-    Also returns None if another process has removed the file meanwhile, as a lock on
-    such a file would exclude nobody.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    except FileNotFoundError:
-        return None
-    try:
-        # Not flock, because forked children of a killed server would keep the lock.
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(descriptor), os.stat(path)):
-            return descriptor
-    except OSError:
-        pass
-    os.close(descriptor)
-    return None
+def _running(service: str, name: str, directory: Path) -> UsageError:
+    return UsageError(
+        f"{name} ({directory}) is in use by a running {service}; connect to it, or "
+        "choose another"
+    )
 
 
 def _a(noun: str) -> str:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,57 +22,12 @@ from tengen.launch.messages import (
     encode,
 )
 from tengen.launch.wire import TICKET_VARIABLE, Hub, Stream, join
-from tengen.run import RunDirectory, service_folder
 from tengen.transport import NoAnswer
 from tests.unit.launch.children import JOINS, started, the_hub
 
 __all__ = ["the_hub"]
 
 SECRET = bytes(32)
-
-
-OPENS = """
-import sys
-from pathlib import Path
-from tengen.launch.wire import Hub
-from tengen.run import RunDirectory, service_folder
-run = RunDirectory.create_or_resume(Path(sys.argv[1]))
-hub = Hub.on_this_host(run)
-print(service_folder(run, "runner"), flush=True)
-sys.stdin.read()
-"""
-
-
-def test_a_runner_removes_the_folders_of_killed_runners_alone(tmp_path: Path) -> None:
-    runners = [
-        subprocess.Popen(
-            [sys.executable, "-c", OPENS, str(tmp_path / name)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for name in ("killed", "lives")
-    ]
-    folders = []
-    for runner in runners:
-        assert runner.stdout is not None
-        folders.append(Path(runner.stdout.readline().strip()))
-    runners[0].kill()
-    runners[0].wait()
-    # Only the service of runners is cleared: other folders may have experience.
-    kept = folders[0].with_name(f"{folders[0].name.removesuffix('runner')}store")
-    kept.mkdir(0o700)
-    assert all(folder.exists() for folder in folders)
-    mine = RunDirectory.create_or_resume(tmp_path / "mine")
-    with contextlib.closing(Hub.on_this_host(mine)):
-        assert [folder.exists() for folder in folders] == [False, True]
-        # This process itself has one, too.
-        other = RunDirectory.create_or_resume(tmp_path / "other")
-        Hub.on_this_host(other).close()
-        assert service_folder(mine, "runner").exists()
-    assert kept.exists()
-    kept.rmdir()
-    runners[1].communicate()
 
 
 @pytest.fixture

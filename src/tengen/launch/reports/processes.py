@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import fmean
 from typing import Any
@@ -19,8 +20,8 @@ seconds, and at least one turn."""
 _SHARES = ("simulation_busy", "answer_wait", "room_wait")
 _MEANS = ("mean_return", "mean_length")
 _LATE_S = 15.0
-"""Seconds without a report after which an inference server is left out of averages,
-because it is probably being restarted."""
+"""Seconds without a report after which a process is left out of rates and averages,
+because it is probably being restarted or waits for the run's host."""
 
 
 class Acting:
@@ -31,15 +32,24 @@ class Acting:
     Args:
         num_processes: The number of processes.
         are_actors: Whether the processes are actors.
+        clock: Returns monotonic time in seconds.
     """
 
-    def __init__(self, num_processes: int, *, are_actors: bool = False) -> None:
+    def __init__(
+        self,
+        num_processes: int,
+        *,
+        are_actors: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
         self._num_processes = num_processes
         self._are_actors = are_actors
         # By process: the games in flight, the counts and time-weighted shares of each
         # recent turn, and an actor's latest mean return and length of episodes.
         self._flying: dict[str, Mapping[str, Any]] = {}
         self._turns: dict[str, list[dict[str, float]]] = {}
+        self._told_s: dict[str, float] = {}  # when each process last reported a turn
         self._reached: dict[str, dict[str, float]] = {}
 
     def count(self, num_processes: int, left: Sequence[str] = ()) -> None:
@@ -120,13 +130,16 @@ class Acting:
             **{count: report[count] for count in RATES.values()},
             **{share: report[share] * seconds for share in shares},
         }
+        now_s = self._told_s[name] = self._clock()
         turns = self._turns.setdefault(name, [])
         turns.append(turn)
         while sum(one["s"] for one in turns[1:]) >= _RATE_S:
             del turns[0]
         totals = [
             {key: sum(one[key] for one in turns) for key in turn}
-            for turns in self._turns.values()
+            for process, turns in self._turns.items()
+            # A process without reports is left out, unless its turns are long.
+            if now_s - self._told_s[process] <= max(_LATE_S, 2 * turns[-1]["s"])
         ]
         total_s = sum(one["s"] for one in totals)
         return {

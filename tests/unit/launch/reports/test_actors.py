@@ -36,3 +36,16 @@ def test_the_rates_are_those_of_all_actors() -> None:
     actors.count(2, ["actor-0"])
     told = actors.report("actor-2", 2, {**report, "mean_return": None}, 1.0)
     assert (told["mean_return"], told["mean_length"]) == (20.0, 60.0)
+
+
+def test_a_silent_actor_is_left_out_of_rates():
+    now_s = 0.0
+    actors = Acting(2, are_actors=True, clock=lambda: now_s)
+    report = {"num_rows": 100, "num_evaluations": 104, "seconds": 1.0}
+    report |= {"mean_return": None, "mean_length": None}
+    for index in (0, 1):
+        told = actors.report(f"actor-{index}", index, report, 1.0)
+    assert told["rows_per_s"] == pytest.approx(200)
+    now_s = 20.0
+    told = actors.report("actor-0", 0, report, 1.0)
+    assert told["rows_per_s"] == pytest.approx(100)
