@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Pqn", "PqnUpdate"]
 
+# Actors in other processes usually have a hundredth of this lag.
+_MAX_LAG = 1_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pqn(EpsilonAgent):
@@ -68,6 +71,9 @@ class Pqn(EpsilonAgent):
     """Number of passes over a batch, 1 to 1,000."""
     num_minibatches: int = bounded(4, 1, 10_000)
     """Number of minibatches per epoch, with one optimizer step on each, 1 to 10,000."""
+    max_lag: int | None = bounded(None, 0, None, "use 1000")
+    """Maximum policy lag of an unroll in optimizer steps, at least 0. The learner skips
+    unrolls of older policies. None: 1,000."""
     actor: EnvironmentActorConfig = field(
         default_factory=lambda: EnvironmentActorConfig(turn_steps=32)
     )
@@ -124,19 +130,29 @@ class Pqn(EpsilonAgent):
     ) -> None:
         """See ``Agent.check``."""
         super().check(net, store, learner)
-        check(
-            getattr(net, "layer_norm", False),
-            "net.layer_norm",
-            False,
-            "must be true with agent pqn, which has no target network; use --set "
-            "net.layer_norm=true with net.kind mlp or nature",
-        )
         num_rows = learner.batch_size * self.unroll_length
         check(
             self.num_minibatches <= num_rows,
             "agent.num_minibatches",
             self.num_minibatches,
             f"must be at most the {num_rows} transitions of a batch; lower it",
+        )
+
+    def check_task(
+        self,
+        task: str,
+        net: NetConfig,
+        store: ExperienceConfig,
+        learner: LearnerConfig,
+    ) -> None:
+        """See ``Agent.check_task``; checks that the network is normalized too."""
+        super().check_task(task, net, store, learner)
+        check(
+            getattr(net, "layer_norm", False),
+            "net.layer_norm",
+            False,
+            "must be true with agent pqn, which has no target network; use --set "
+            "net.layer_norm=true with net.kind mlp or nature",
         )
 
     def make_update(self, task: str, net: Net, store: ExperienceConfig) -> PqnUpdate:
@@ -154,6 +170,7 @@ class PqnUpdate(Update):
     def __init__(self, agent: Pqn) -> None:
         """Creates an update with the agent's settings."""
         self._agent = agent
+        self.max_lag = _MAX_LAG if agent.max_lag is None else agent.max_lag
 
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]

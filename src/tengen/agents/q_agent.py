@@ -48,7 +48,7 @@ class EpsilonAgent(EnvironmentAgent):
     Each copy of the environment explores with its own constant probability: copy i of
     N, counted from 0, takes a random action with probability ``epsilon ** (1 +
     epsilon_power * i / (N - 1))``. A single copy uses the mean of the probabilities of
-    many copies, 0.062 by default.
+    many copies.
 
     Source: for the probabilities Horgan et al. 2018, "Distributed Prioritized
     Experience Replay" (arXiv:1803.00933), section 4; for duelling heads Wang et al.

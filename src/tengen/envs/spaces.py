@@ -70,8 +70,9 @@ class Observations:
     Args:
         space: The observation space of one copy.
         task: The environment's name, for error messages.
-        actions: The action space. If it is discrete, the entry ``ACTION_MASK`` of a
-            ``Dict`` is a mask of legal choices, not an observation.
+        actions: The action space, if known. If it is discrete, the entry
+            ``ACTION_MASK`` of a ``Dict`` is a mask of legal actions, not an
+            observation.
 
     Attributes:
         specs: The tensor specs of one observation, by name.
@@ -84,9 +85,12 @@ class Observations:
             same name.
     """
 
-    def __init__(self, space: Any, task: str, actions: ActionSpec) -> None:
+    def __init__(
+        self, space: Any, task: str, actions: ActionSpec | None = None
+    ) -> None:
         self._task = task
-        self.has_mask = actions.is_discrete and is_masked(space)
+        has_choices = actions is not None and actions.is_discrete
+        self.has_mask = has_choices and is_masked(space)
         entries = _entries(space, task, "observation", ())
         self._entries = [
             entry

@@ -32,6 +32,7 @@ FETCHED = re.compile(
 # Base classes and parts that pages of other configs document.
 INSIDE = {
     "EnvironmentAgent",
+    "EpsilonAgent",
     "ImageConfig",
     "MemoryConfig",
     "PlayedGate",

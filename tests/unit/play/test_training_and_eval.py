@@ -25,6 +25,7 @@ CASES = [
     ("a2c", "Walk", {}),
     ("dqn", "NestedWalk", {}),
     ("iqn", "Walk", {}),
+    ("pqn", "Walk", {}),
     ("ppo", "Numbers", {"lstm_units": 8, "sees_last_step": True}),
     ("r2d2", "Walk", {"lstm_units": 8}),
     ("sac", "Numbers", {}),
