@@ -85,7 +85,7 @@ class Sac(EnvironmentAgent):
     target_entropy: float | None = None
     """Target of the policy's entropy in nats; training adapts the temperature to reach
     it. None: -K for continuous actions of K numbers; ln(A) / 2, half of the maximum
-    entropy, for A discrete actions."""
+    entropy, for A legal discrete actions."""
 
     @classmethod
     def refusal_of(cls, actions: ActionSpec) -> str:
