@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 89_601,
+    "lines_of_src": 89_602,
     "lines_of_core": 30_955,
     "lines_of_tests": 102_668,
     "lines_of_benchmarks_and_scripts": 8_779,

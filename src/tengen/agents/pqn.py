@@ -100,9 +100,10 @@ class Pqn(EpsilonAgent):
 
     def default_net(self, spec: EnvSpec) -> NetConfig:
         """Returns a network with layer normalization, as in the paper."""
-        net = net_for(spec, MlpConfig(num_units=128, activation="relu"))
-        if not isinstance(net, MlpConfig | NatureConfig):
-            net = NatureConfig(num_frames=net.num_frames, pixel_scale=net.pixel_scale)
+        # The residual network of hard tasks has no normalization.
+        plain = dataclasses.replace(spec, is_hard=False)
+        net = net_for(plain, MlpConfig(num_units=128, activation="relu"))
+        assert isinstance(net, MlpConfig | NatureConfig)
         return dataclasses.replace(net, layer_norm=True)
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
