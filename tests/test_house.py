@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 89_602,
+    "lines_of_src": 89_613,
     "lines_of_core": 30_955,
-    "lines_of_tests": 102_668,
+    "lines_of_tests": 102_681,
     "lines_of_benchmarks_and_scripts": 8_779,
     "packages": 27,
     "modules_with_one_importer": 112,
@@ -88,7 +88,7 @@ def test_the_house_only_shrinks(count):
     """Limits may only fall: a commit that reduces a count also lowers its limit.
 
     New agents and masks may add 6,000 lines to src, of which action masks and PQN took
-    876, and tests of these 600.
+    about 900, and their tests 600.
     """
     found = house.COUNTS[count]()
     assert len(found) <= LIMITS[count], f"python scripts/house.py {count} lists them"

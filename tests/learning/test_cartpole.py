@@ -23,7 +23,7 @@ from tengen.run import RunDirectory
 pytestmark = pytest.mark.learning
 
 CARTPOLE, MAZE = "CartPole-v1", "tests.mazes:ShortTMaze"
-DOORS, BLIND = "tests.environments:Doors", "tests.environments:BlindDoors"
+DOORS, BLIND = "tests.masked_environments:Doors", "tests.masked_environments:BlindDoors"
 REACH, FAR = "tests.environments:Reach", "tests.environments:ReachFar"
 
 # Mean returns. CartPole: the threshold of CartPole-v0; random actions return 22, a

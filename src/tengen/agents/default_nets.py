@@ -30,7 +30,11 @@ def shows_boards(spec: EnvSpec) -> bool:
 
 
 def net_for(
-    spec: EnvSpec, of_vectors: MlpConfig | None = None, *, standardizes: bool = False
+    spec: EnvSpec,
+    of_vectors: MlpConfig | None = None,
+    *,
+    standardizes: bool = False,
+    layer_norm: bool = False,
 ) -> MemoryConfig:
     """Returns the default network without an LSTM for an environment's observations.
 
@@ -44,28 +48,34 @@ def net_for(
         spec: The description of the environment.
         of_vectors: The network for observations without images; None for the default.
         standardizes: Whether inputs that are not images are always standardized.
+        layer_norm: Whether a network for images has layer normalization; then it is
+            never the deep residual one.
     """
     images = {n: s.shape for n, s in spec.observations.items() if len(s.shape) == 3}
     net: MemoryConfig = of_vectors or MlpConfig()
     if images:
         scales = tuple(spec.pixel_scales.get(name, 1.0) for name in images)
         net = dataclasses.replace(
-            _net_of_images(spec, list(images.values())),
+            _net_of_images(spec, list(images.values()), layer_norm=layer_norm),
             pixel_scale=scales[0] if len(set(scales)) == 1 else scales,
         )
     return dataclasses.replace(net, standardizes=standardizes or spec.has_large_vectors)
 
 
-def _net_of_images(spec: EnvSpec, images: Sequence[tuple[int, ...]]) -> ImageConfig:
+def _net_of_images(
+    spec: EnvSpec, images: Sequence[tuple[int, ...]], *, layer_norm: bool
+) -> ImageConfig:
     if shows_screens(spec):
         # Stack grey screens, because a single one does not show how objects move.
         is_grey = all(min(shape) == 1 for shape in images)
-        if spec.is_hard and not spec.is_partial:
+        if spec.is_hard and not spec.is_partial and not layer_norm:
             # SEED RL's network for football has four sections of layers, and reads four
             # stacked mini maps, because a single one does not show how players move.
             return ImpalaConfig(channels=(16, 32, 32, 32), num_frames=4)
-        if spec.is_hard:
+        if spec.is_hard and not layer_norm:
             return ImpalaConfig(num_frames=4 if is_grey else 1)
-        return NatureConfig(num_frames=4 if is_grey else 1)
+        return NatureConfig(num_frames=4 if is_grey else 1, layer_norm=layer_norm)
     # Young and Tian 2019, "MinAtar", section 4: one layer, for boards of 10x10.
-    return NatureConfig(channels=(16,), kernels=(3,), strides=(1,), num_units=128)
+    return NatureConfig(
+        channels=(16,), kernels=(3,), strides=(1,), num_units=128, layer_norm=layer_norm
+    )

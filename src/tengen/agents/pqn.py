@@ -36,7 +36,6 @@ from tengen.errors import UsageError
 from tengen.experience import STATE, ExperienceConfig, ItemLayout, ReplayConfig
 from tengen.learners import AdamWConfig, LearnerConfig, LossParts, Update
 from tengen.nets import MlpConfig, NetConfig
-from tengen.nets.nature import NatureConfig
 from tengen.tensors import FRAMES, TensorSpec
 
 if TYPE_CHECKING:
@@ -100,11 +99,8 @@ class Pqn(EpsilonAgent):
 
     def default_net(self, spec: EnvSpec) -> NetConfig:
         """Returns a network with layer normalization, as in the paper."""
-        # The residual network of hard tasks has no normalization.
-        plain = dataclasses.replace(spec, is_hard=False)
-        net = net_for(plain, MlpConfig(num_units=128, activation="relu"))
-        assert isinstance(net, MlpConfig | NatureConfig)
-        return dataclasses.replace(net, layer_norm=True)
+        net = MlpConfig(num_units=128, activation="relu", layer_norm=True)
+        return net_for(spec, net, layer_norm=True)
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
         """Returns a queue for two batches; see ``EnvironmentAgent.default_store``."""
@@ -149,7 +145,7 @@ class Pqn(EpsilonAgent):
         """See ``Agent.check_task``; checks that the network is normalized too."""
         super().check_task(task, net, store, learner)
         check(
-            getattr(net, "layer_norm", False),
+            net.layer_norm,
             "net.layer_norm",
             False,
             "must be true with agent pqn, which has no target network; use --set "

@@ -42,6 +42,11 @@ class NetConfig(OpenConfig, package="tengen.nets"):
         return False
 
     @property
+    def layer_norm(self) -> bool:
+        """Whether layer normalization precedes each activation function."""
+        return False
+
+    @property
     def can_quantise(self) -> bool:
         """Whether some of the network's layers can be computed in 8-bit integers."""
         return False

@@ -21,10 +21,10 @@ from tengen.inference import drive
 from tengen.recipes import make_config
 from tengen.store import Column
 from tengen.tensors import ACTION_MASK, Signature
-from tests.environments import DictDoors
+from tests.masked_environments import DictDoors
 from tests.unit.agents.agent_fakes import NetRunner, port_of
 
-TASK = "tests.environments:DictDoors"
+TASK = "tests.masked_environments:DictDoors"
 NUM_ENVS, OPEN = 4, [2, 5]
 CLOSED = [0, 1, 3, 4, 6, 7]
 KINDS = [

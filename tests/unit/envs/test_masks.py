@@ -15,7 +15,7 @@ from tengen.envs import ActionSpec
 from tengen.envs.check import check_own_env
 from tengen.envs.gymnasium_env import GymnasiumEnv
 from tengen.errors import EnvError, UsageError
-from tests.environments import DictDoors, Doors
+from tests.masked_environments import DictDoors, Doors
 from tests.refusals import refused
 
 

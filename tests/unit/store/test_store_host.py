@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import gc
 import json
 import os
 import resource
@@ -196,6 +197,7 @@ def test_a_server_that_was_short_of_descriptors_lets_clients_in_again(
 def test_sessions_leave_descriptors_for_commands(directory):
     store = Store.connect(directory)
     table = store.table("t")
+    gc.collect()  # what earlier tests left must not close descriptors below
     with table.sampler(1):
         before = resource.getrlimit(resource.RLIMIT_NOFILE)
         held = [os.open("/dev/null", os.O_RDONLY) for _ in range(200)]
