@@ -21,7 +21,7 @@ auto or_block(Take take) noexcept {
   try {
     return take();
   } catch (...) {
-    // Leaving this handler would end the process.
+    // If this handler returned, the unwinding would reach a noexcept function and end the process.
     for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
   }
 }

@@ -34,8 +34,8 @@ choices of all components, concatenated. Networks do not receive it as an input;
 outputs for illegal choices are replaced by ``ILLEGAL``."""
 
 ILLEGAL = -1e30
-"""Replaces a network's output for an illegal choice: a logit of probability 0, and less
-than any action value."""
+"""The value that replaces a network's output for an illegal choice. The softmax of this
+logit is 0, and this action value is below all others."""
 
 FRAMES = "frames/"
 """Name prefix of state tensors with the previous values of an input, ``[S - 1, ...]``,

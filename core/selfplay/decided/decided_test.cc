@@ -89,13 +89,14 @@ void check_false_resignations() {
   SelfplaySettings settings;
   settings.resign_above = 0.9f;
   const std::vector<uint8_t> no_names(outcome.size(), 0);
-  const SegmentView games{.outcome = outcome,
-                          .num_variant_bytes = no_names,
-                          .num_opening_plies = num_opening_plies,
-                          .num_plies = num_plies,
-                          .opening = opening,
-                          .action = action,
-                          .root_value = root_value};
+  SegmentView games;
+  games.outcome = outcome;
+  games.num_variant_bytes = no_names;
+  games.num_opening_plies = num_opening_plies;
+  games.num_plies = num_plies;
+  games.opening = opening;
+  games.action = action;
+  games.root_value = root_value;
   const ResignationCheck check = check_resignation(TicTacToe(), settings, games);
   TENGEN_CHECK(check.num_checked == 3);
   TENGEN_CHECK(check.num_false == 2);

@@ -87,9 +87,9 @@ void scatter(const Schema& schema, std::span<const std::byte* const> in, uint32_
 // fast with memcpy, and the data of a small table stays in the cache.
 constexpr uint64_t kMinStreamBytes = uint64_t{32} << 10;
 
-// Copies like memcpy, for a target that is not read soon. A long copy bypasses the cache if the
-// processor can do that: the target is not first read from memory, and other data stays in the
-// cache.
+// Copies like memcpy, for a destination that is not read soon. If the processor has non-temporal
+// stores, a long copy uses them, so that it neither reads the destination from memory nor evicts
+// other data from the cache.
 void stream_copy(std::byte* to, const std::byte* from, uint64_t num_bytes);
 
 // Copies steps [first, first + count) of a chunk into a new buffer, column by column.

@@ -69,7 +69,7 @@ class NetStage:
         check_fields(self)
 
     def is_due(self, history: History) -> bool:
-        """Returns whether a run with the budget ``history`` has reached the stage."""
+        """Returns whether a run that has spent ``history`` has reached the stage."""
         if self.games:
             return history.num_games >= self.games
         if history.in_all is None or history.in_all < self.least:

@@ -125,7 +125,7 @@ class Spending:
 
     @property
     def core_minutes(self) -> float:
-        """CPU-minutes that all calls have spent on the run, excluding start-up."""
+        """CPU-minutes that all calls of train spent on the run, without start-up."""
         return self._before.core_minutes + self._worked_s / 60
 
     @property

@@ -47,10 +47,10 @@ _KILLED = ("signal 9", "its actor's ")
 """Prefixes of ``Poll.end`` if a process was ended externally, by SIGKILL or by the
 death of its Ray actor, for example because the host was lost."""
 _EXITED = "exit code"
-"""The beginning of those words if the process ended by itself."""
+"""Prefix of ``Poll.end`` if the process exited by itself."""
 _FAIL_S = 30.0
-"""Seconds for a process to end that failed, after which it is started again. It has
-nothing to save, and sends what it has from a mirror."""
+"""Maximum seconds that a failed process has to exit, for example to upload the rest of
+its files, before it is killed and restarted."""
 
 _processes: weakref.WeakSet[RoleProcess] = weakref.WeakSet()
 

@@ -95,7 +95,10 @@ class HostsLog:
         self._events.write("moved", **asdict(place))
 
     def lost(self, what: str) -> None:
-        """Records in one line, ``what``, the loss of a place, such as an MPI rank.
+        """Records that a place, such as an MPI rank, was lost.
+
+        Args:
+            what: A description of the loss in one line.
 
         Raises:
             RunError: Writing to the disk fails.

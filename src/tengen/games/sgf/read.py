@@ -34,7 +34,7 @@ from tengen.games.sgf.tree import (
 __all__ = ["read_sgf"]
 
 _MAX_SIZE = 19
-# An integer KM from this value on means hundredths, on any board and from any program.
+# An integer KM of at least this value gives the komi in hundredths of a point.
 _MIN_HUNDREDTHS = 275
 # Maximum KM that can mean stones, as in Chinese counting. One stone is 2 points.
 _MAX_STONES = 4
