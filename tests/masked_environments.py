@@ -28,16 +28,16 @@ class Doors(gymnasium.Env):
     def reset(self, *, seed: int | None = None, options: Any = None) -> Reset:
         super().reset(seed=seed)
         self._left = self.num_steps
-        return self._drawn()
+        return self.drawn()
 
     def step(self, action: Any) -> Answer:
         is_open = bool(self._mask[int(action)])
         reward = float(int(action) == self._right)
         self._left -= 1
-        observation, info = self._drawn()
+        observation, info = self.drawn()
         return observation, reward, not is_open or self._left == 0, False, info
 
-    def _drawn(self) -> Reset:
+    def drawn(self) -> Reset:
         doors = np.sort(self.np_random.choice(self.num_doors, 2, replace=False))
         which = int(self.np_random.integers(2))
         self._right = int(doors[which])
@@ -50,8 +50,8 @@ class Doors(gymnasium.Env):
 class BlindDoors(Doors):
     """``Doors`` without a mask."""
 
-    def _drawn(self) -> Reset:
-        observation, _ = super()._drawn()
+    def drawn(self) -> Reset:
+        observation, _ = super().drawn()
         return observation, {}
 
 
@@ -67,6 +67,73 @@ class DictDoors(Doors):
             }
         )
 
-    def _drawn(self) -> Reset:
-        observation, info = super()._drawn()
+    def drawn(self) -> Reset:
+        observation, info = super().drawn()
         return {"observation": observation, **info}, {}
+
+
+class StrictDoors(DictDoors):
+    """Doors 2 and 5 are always open; raises if another one is chosen."""
+
+    open_choices = (2, 5)
+
+    def step(self, action: Any) -> Answer:
+        assert action in self.open_choices
+        return super().step(action)
+
+    def drawn(self) -> Reset:
+        observation, info = super().drawn()
+        self._mask[:] = 0
+        self._mask[list(self.open_choices)] = 1
+        return observation, info
+
+
+class ManyStrictDoors(StrictDoors):
+    """So many doors that the store packs the masks."""
+
+    num_doors = 70
+
+
+class SeenStrictDoors(StrictDoors):
+    """The observation is an image, which networks may stack."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        image = spaces.Box(0, 255, (4, 4, 1), np.uint8)
+        self.observation_space = spaces.Dict(
+            {**self.observation_space.spaces, "observation": image}
+        )
+
+    def drawn(self) -> Reset:
+        observation, info = super().drawn()
+        image = self.np_random.integers(256, size=(4, 4, 1), dtype=np.uint8)
+        return {**observation, "observation": image}, info
+
+
+class PairsOfStrictDoors(StrictDoors):
+    """An action also opens one of three more doors, of which the last one is open."""
+
+    num_more = 3
+    open_choices = (2, 5, 10)
+
+    def __init__(self) -> None:
+        super().__init__()
+        counts = [self.num_doors, self.num_more]
+        self.action_space = spaces.MultiDiscrete(counts)
+        self.observation_space = spaces.Dict(
+            {
+                **self.observation_space.spaces,
+                "action_mask": spaces.Box(0, 1, (sum(counts),), np.int8),
+            }
+        )
+
+    def step(self, action: Any) -> Answer:
+        first, second = action
+        assert second == self.num_more - 1
+        return super().step(first)
+
+    def drawn(self) -> Reset:
+        observation, _ = Doors.drawn(self)
+        self._mask = np.zeros(self.num_doors + self.num_more, np.int8)
+        self._mask[list(self.open_choices)] = 1
+        return {"observation": observation, "action_mask": self._mask}, {}

@@ -61,16 +61,17 @@ const char* advice_for(int reason) {
 
 }  // namespace
 
-bool is_for_room(int reason) {
-  // EFBIG also counts as a shortage, because the user may raise the limit on file sizes.
-  return reason == ENOSPC || reason == EDQUOT || reason == EFBIG;
+bool is_shortage(int reason) {
+  // EFBIG counts, because the user may raise the limit on file sizes.
+  return reason == ENOSPC || reason == EDQUOT || reason == EFBIG || reason == EMFILE ||
+         reason == ENFILE || reason == ENOMEM;
 }
 
 void refuse_file(const std::string& path, const char* action, int reason) {
   const std::string message =
       "file (" + path + ") " + action + ": " + std::strerror(reason) + "; " + advice_for(reason);
-  if (is_for_room(reason)) throw DiskFullError(message);
-  if (reason == EMFILE || reason == ENFILE || reason == ENOMEM) throw ShortageError(message);
+  if (reason == ENOSPC || reason == EDQUOT) throw DiskFullError(message);
+  if (is_shortage(reason)) throw ShortageError(message);
   throw Error(message);
 }
 

@@ -31,8 +31,8 @@ class DiskWatch {
 // Sets the observer of all disk files, for tests, or null. Not while files are in use.
 void set_disk_watch(DiskWatch* watch);
 
-// Whether the errno `reason` means that a disk, a quota or a limit leaves no space.
-bool is_for_room(int reason);
+// Whether the errno `reason` means that a disk, a quota, a limit or the memory leaves no space.
+bool is_shortage(int reason);
 // Throws the Error for a failed `action` on a file or folder, with errno `reason`: DiskFullError,
 // ShortageError or another Error.
 [[noreturn]] void refuse_file(const std::string& path, const char* action, int reason);

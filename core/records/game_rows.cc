@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -46,17 +47,11 @@ void check_length(const char* name, size_t length, size_t wanted) {
 
 // Throws Error if a value is out of range, as encode() does. NaN is out of every range.
 void check_range(const char* name, std::span<const float> column, float least, float most) {
-  for (const float value : column) {
-    if (value >= least && value <= most) continue;
-    throw Error(std::string(name) + " (" + std::to_string(value) +
-                ") must be in its range; the segment is damaged");
-  }
+  const char* const rule = "must be in its range; the segment is damaged";
+  for (const float value : column) check(value >= least && value <= most, name, value, rule);
 }
 
 std::vector<std::string> names(std::span<const uint8_t> lengths, std::span<const uint8_t> bytes) {
-  size_t total = 0;
-  for (const uint8_t length : lengths) total += length;
-  check_length("variant", bytes.size(), total);
   std::vector<std::string> result;
   for (const uint8_t length : lengths) {
     result.emplace_back(bytes.begin(), bytes.begin() + length);
@@ -67,18 +62,23 @@ std::vector<std::string> names(std::span<const uint8_t> lengths, std::span<const
 
 }  // namespace
 
+void check_game_columns(const SegmentView& view) {
+  const auto total = [](auto n) { return std::accumulate(n.begin(), n.end(), size_t{0}); };
+  check_length("num_variant_bytes", view.num_variant_bytes.size(), view.outcome.size());
+  check_length("num_opening_plies", view.num_opening_plies.size(), view.outcome.size());
+  check_length("num_plies", view.num_plies.size(), view.outcome.size());
+  check_length("variant", view.variant.size(), total(view.num_variant_bytes));
+  check_length("opening", view.opening.size(), total(view.num_opening_plies));
+  check_length("action", view.action.size(), total(view.num_plies));
+  check_length("root_value", view.root_value.size(), view.action.size());
+}
+
 RowSegment make_row_segment(const SegmentView& view) {
-  const size_t num_games = view.outcome.size();
-  check_length("num_variant_bytes", view.num_variant_bytes.size(), num_games);
-  check_length("num_opening_plies", view.num_opening_plies.size(), num_games);
-  check_length("num_plies", view.num_plies.size(), num_games);
+  check_game_columns(view);
   RowSegment segment;
   segment.first_opening = offsets(view.num_opening_plies);
   segment.first_ply = offsets(view.num_plies);
   const size_t num_plies = segment.first_ply.back();
-  check_length("opening", view.opening.size(), segment.first_opening.back());
-  check_length("action", view.action.size(), num_plies);
-  check_length("root_value", view.root_value.size(), num_plies);
   check_length("policy_weight", view.policy_weight.size(), num_plies);
   check_length("value_weight", view.value_weight.size(), num_plies);
   check_length("lead", view.lead.size(), num_plies);
@@ -101,9 +101,8 @@ RowSegment make_row_segment(const SegmentView& view) {
   if (has_leads) segment.lead = copy(view.lead);
   segment.policy_action = copy(view.policy_action);
   segment.policy_mass = copy(view.policy_mass);
-  if (std::ranges::find(segment.policy_mass, 0) != segment.policy_mass.end()) {
-    throw Error("policy_mass (0) must be above 0; the segment is damaged");
-  }
+  const bool has_empty = std::ranges::find(segment.policy_mass, 0) != segment.policy_mass.end();
+  check(!has_empty, "policy_mass", 0, "must be above 0; the segment is damaged");
   for (uint32_t ply = 0; ply < num_plies; ++ply) {
     if (segment.policy_weight[ply] > 0.0f || segment.value_weight[ply] > 0.0f) {
       segment.row_ply.push_back(ply);

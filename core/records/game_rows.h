@@ -84,6 +84,8 @@ struct RowSegment {
   size_t num_bytes() const;  // size in memory
 };
 
+// Throws Error unless the columns that precede `policy_weight` have the lengths of the same games.
+void check_game_columns(const SegmentView& view);
 // Returns a copy of the columns of `view`. Throws Error if a length or a value is invalid.
 RowSegment make_row_segment(const SegmentView& view);
 

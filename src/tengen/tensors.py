@@ -17,6 +17,7 @@ from tengen.config import check, check_literals, check_range, check_whole
 
 __all__ = [
     "ACTION_MASK",
+    "CHOICE_OUTPUTS",
     "FRACTIONS",
     "FRAMES",
     "ILLEGAL",
@@ -44,6 +45,10 @@ newest last. If the inputs are stored, these tensors can be recomputed."""
 QUANTILES = "quantiles"
 """Name of the output ``[K, A]`` with K quantiles of the return of each of A actions, at
 the midpoints of K equal fractions."""
+
+CHOICE_OUTPUTS = frozenset({"policy", "q", "advantage", QUANTILES})
+"""Names of the outputs whose last axis has one entry for each choice, in the order of
+``ACTION_MASK``. Masks apply to these outputs only, whatever the shapes of others."""
 
 SCALED_POLICY = "scaled_policy"
 """Name of the output ``[2 K]`` with the means and log standard deviations of a

@@ -104,6 +104,25 @@ void check_false_resignations() {
   TENGEN_CHECK(check_resignation(TicTacToe(), settings, games).num_checked == 4);
   settings.resign_above = 1.0f;
   TENGEN_CHECK(check_resignation(TicTacToe(), settings, games).num_checked == 0);
+  const auto refused = [&](const SegmentView& damaged, const char* what) {
+    try {
+      (void)check_resignation(TicTacToe(), settings, damaged);
+    } catch (const Error& error) {
+      return std::string(error.what()).find(what) != std::string::npos;
+    }
+    return false;
+  };
+  SegmentView damaged = games;
+  damaged.root_value = damaged.root_value.first(3);
+  TENGEN_CHECK(refused(damaged, "column root_value (3 entries)"));
+  damaged = games;
+  damaged.num_plies = damaged.num_plies.first(2);
+  TENGEN_CHECK(refused(damaged, "column num_plies (2 entries)"));
+  damaged = games;
+  damaged.opening = damaged.opening.first(1);
+  TENGEN_CHECK(refused(damaged, "column opening (1 entries)"));
+  action.back() = 9;
+  TENGEN_CHECK(refused(games, "move (9)"));
 }
 
 }  // namespace

@@ -20,29 +20,27 @@ struct ResignationCheck {
   uint32_t num_false = 0;    // number of checked games that this player did not lose
 };
 
-// Checks `games`, which must be undamaged games of `game`. Reads the columns of outcomes, variants,
-// moves and root values.
+// Checks `games`. Reads the columns of outcomes, variants, moves and root values. Throws Error if
+// their lengths differ, or a move is illegal.
 template <Game G>
 ResignationCheck check_resignation(const G& game, const SelfplaySettings& settings,
                                    const SegmentView& games) {
+  check_game_columns(games);
   ResignationCheck check;
   std::vector<PlyNote> notes;
-  size_t variant = 0;
-  size_t opening = 0;
-  size_t ply = 0;
+  size_t variant = 0, opening = 0, ply = 0;
   for (size_t i = 0; i < games.outcome.size(); ++i) {
-    const std::string name(games.variant.begin() + variant,
-                           games.variant.begin() + variant + games.num_variant_bytes[i]);
-    variant += games.num_variant_bytes[i];
-    auto state = initial_state_of(game, name);
-    for (int k = 0; k < games.num_opening_plies[i]; ++k)
-      game.apply(state, games.opening[opening++]);
+    const auto name = games.variant.subspan(variant, games.num_variant_bytes[i]);
+    variant += name.size();
+    auto state = initial_state_of(game, std::string(name.begin(), name.end()));
+    play_moves(game, state, games.opening.subspan(opening, games.num_opening_plies[i]));
+    opening += games.num_opening_plies[i];
     notes.clear();
     Outcome resigned = Outcome::kOngoing;
     for (int k = 0; k < games.num_plies[i]; ++k, ++ply) {
       const float value = games.root_value[ply];
       notes.push_back({game.to_play(state) == 0 ? value : -value});
-      game.apply(state, games.action[ply]);
+      play_moves(game, state, games.action.subspan(ply, 1));
       if (resigned == Outcome::kOngoing && game.outcome(state) == Outcome::kOngoing) {
         resigned = resigned_outcome(settings, notes);
       }

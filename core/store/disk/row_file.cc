@@ -95,7 +95,7 @@ bool RowFile::grow_to(uint64_t num_bytes, uint64_t ahead_bytes) {
       num_bytes_ = size;
       return true;
     }
-    if (!is_for_room(reason)) return false;  // a write will report it
+    if (!is_shortage(reason)) return false;  // a write will report it
   }
   refuse_file(file_.path(), "has no space", reason);
 }

@@ -16,7 +16,13 @@ from tengen.actors.actions import encode_actions
 from tengen.envs import ActionSpec, Arrays
 from tengen.errors import RunError
 from tengen.inference import RowArrays
-from tengen.tensors import ACTION_MASK, ILLEGAL, SCALED_POLICY, Signature
+from tengen.tensors import (
+    ACTION_MASK,
+    CHOICE_OUTPUTS,
+    ILLEGAL,
+    SCALED_POLICY,
+    Signature,
+)
 
 __all__ = ["LAST_ACTION", "LAST_REWARD", "EnvironmentRows"]
 
@@ -56,12 +62,7 @@ class EnvironmentRows:
         self._actions = actions
         self.arrays = arrays or RowArrays(signature, num_rows)
         self.mask: NDArray[np.bool_] | None = None
-        # The outputs that have an entry, or a row of entries, for each choice.
-        self._masked = [
-            name
-            for name, spec in signature.outputs.items()
-            if spec.shape[-1:] == (sum(actions.num_choices),)
-        ]
+        self._masked = CHOICE_OUTPUTS & signature.outputs.keys()
         self._is_scaled = SCALED_POLICY in signature.outputs
 
     @property

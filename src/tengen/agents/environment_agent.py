@@ -36,7 +36,7 @@ from tengen.experience import (
 )
 from tengen.learners import LearnerConfig
 from tengen.nets import NetConfig
-from tengen.tensors import Signature, TensorSpec
+from tengen.tensors import CHOICE_OUTPUTS, Signature, TensorSpec
 
 __all__ = ["EnvironmentAgent"]
 
@@ -231,8 +231,21 @@ class EnvironmentAgent(Agent):
         store: ExperienceConfig,
         learner: LearnerConfig,
     ) -> None:
-        """See ``Agent.check_task``; checks that items can store the network's state."""
-        self.layout(net.signature(self.signature(task)).state)
+        """See ``Agent.check_task``.
+
+        Checks that items can store the network's state, and that an action mask applies
+        to an output of the network.
+        """
+        wanted = self.signature(task)
+        self.layout(net.signature(wanted).state)
+        if envs.env_spec(task).has_action_mask:
+            check(
+                bool(CHOICE_OUTPUTS & wanted.outputs.keys()),
+                f"outputs of agent {self.kind}",
+                ", ".join(wanted.outputs),
+                f"must include one of {', '.join(sorted(CHOICE_OUTPUTS))}, because "
+                f"{task} has an action mask; rename the output with a value per choice",
+            )
 
     def signature(self, task: str) -> Signature:
         """See ``Agent.signature``."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tengen.experience import STATE
 from tengen.learners.group import Group
-from tengen.tensors import ACTION_MASK, ILLEGAL
+from tengen.tensors import ACTION_MASK, CHOICE_OUTPUTS, ILLEGAL
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -104,9 +104,8 @@ def _masked(outputs: dict[str, Tensor], mask: Tensor | None) -> dict[str, Tensor
         return outputs
     is_illegal = mask == 0
     masked = dict(outputs)
-    for name, output in outputs.items():
-        if output.shape[-1:] != mask.shape[-1:] or output.dim() < mask.dim():
-            continue
+    for name in CHOICE_OUTPUTS & outputs.keys():
+        output = outputs[name]
         # ``QUANTILES`` have an axis before the choices.
         where = is_illegal.unsqueeze(-2) if output.dim() > mask.dim() else is_illegal
         masked[name] = output.masked_fill(where, ILLEGAL)

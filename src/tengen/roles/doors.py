@@ -136,10 +136,16 @@ class Doors:
         """
         # Listen first, so that nothing needs to be removed if the address is unusable.
         listeners = [] if self.net is None else [self.net.open(service.dialect)]
-        self._opened = HostFolder(self._name, self.folder)
-        listeners.append(self._opened.listen())
-        self._servers = [Server(one, service) for one in listeners]
-        self.publish()
+        try:
+            self._opened = HostFolder(self._name, self.folder)
+            listeners.append(self._opened.listen())
+            self._servers = [Server(one, service) for one in listeners]
+            self.publish()
+        except BaseException:
+            for listener in listeners:
+                listener.close()
+            self.close()
+            raise
 
     def close(self) -> None:
         """Ends the servers that ``open`` started. Idempotent."""

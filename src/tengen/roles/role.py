@@ -13,9 +13,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, TypeVar
 
 from tengen.errors import UsageError, did_you_mean
 from tengen.experience import Experience
@@ -24,7 +24,7 @@ from tengen.remote import Mirror
 from tengen.roles.config import RunConfig
 from tengen.roles.doors import Connect
 from tengen.roles.inputs import with_games
-from tengen.run import RunDirectory, WriterLock
+from tengen.run import RunDirectory
 
 if TYPE_CHECKING:
     from tengen.nets.modules.net import Net
@@ -170,6 +170,15 @@ class Role:
             else "".
     """
 
+    _held: ExitStack
+    """Releases what the constructor acquires, also if the constructor fails."""
+
+    def __new__(cls, *_: Any) -> Self:
+        """Creates a role that holds nothing."""
+        made = super().__new__(cls)
+        made._held = ExitStack()
+        return made
+
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext, lock: str = ""
     ) -> None:
@@ -177,11 +186,11 @@ class Role:
         self._config = config
         self._run = run
         self._context = context
-        self._lock: WriterLock | None = None
         if lock and context.waits_for_lock:
-            self._lock = patiently(lambda: run.lock(lock), context)
+            taken = patiently(lambda: run.lock(lock), context)
+            self._held.callback(taken.release)
         elif lock:
-            self._lock = run.lock(lock)
+            self._held.callback(run.lock(lock).release)
 
     def turn(self) -> Report | None:
         """Runs one turn and returns its report, or None if there was nothing to do.
@@ -207,8 +216,7 @@ class Role:
 
     def close(self) -> None:
         """Releases the role's lock and other resources. A second call does nothing."""
-        if self._lock is not None:
-            self._lock.release()
+        self._held.close()
 
     def _newest_model(self) -> int | None:
         """Returns the newest published model's number; sets ``waits_for`` if None."""
@@ -257,7 +265,14 @@ def make_role(
     finally:
         if was_enabled:
             gc.enable()
-    made: Role = role(config, run, context)
+    made: Role = role.__new__(role)
+    try:
+        role.__init__(made, config, run, context)
+    except BaseException:
+        # A process may try again, for example when a full disk has space again. Not
+        # ``made.close``, which needs a complete role.
+        Role.close(made)
+        raise
     return made
 
 

@@ -126,6 +126,7 @@ def compare(
     """
 
     def refuse(key: str, before: Any, after: Any) -> UsageError:
+        key, before, after = _innermost(key, before, after)
         return UsageError(
             f"{key} ({after}) must be {before}, as in the previous store of {name} "
             f"{directory}; set it so, or remove the folder"
@@ -181,6 +182,16 @@ def _tables_of(config: dict[str, Any]) -> list[dict[str, Any]]:
         for table in (tables if isinstance(tables, list) else ())
         if isinstance(table, dict) and isinstance(table.get("name"), str)
     ]
+
+
+def _innermost(setting: str, before: Any, after: Any) -> tuple[str, Any, Any]:
+    """Returns the first entry in which two settings differ, and its two values."""
+    while isinstance(before, dict) and isinstance(after, dict):
+        names = before.keys() | after.keys()
+        name = min(n for n in names if before.get(n) != after.get(n))
+        setting = f"{setting}.{name}"
+        before, after = before.get(name, "absent"), after.get(name, "absent")
+    return setting, before, after
 
 
 def _differs(setting: str, before: Any, after: Any) -> str:

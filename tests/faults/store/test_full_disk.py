@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -15,10 +16,11 @@ from pathlib import Path
 from store_games import random_game
 
 from tengen import _core
-from tengen.errors import RunError
+from tengen.errors import DiskFullError, RunError
 from tengen.experience import ExperienceWriter
-from tengen.experience.games.journal import read_journal
+from tengen.experience.games.journal import core_errors, read_journal
 from tengen.experience.games.segment import recorded_games
+from tengen.roles.alone.role_log import FullDiskPause
 from tests.refusals import refused
 
 _RECORDS = [random_game("connect4", index) for index in range(40)]
@@ -73,6 +75,27 @@ def test_a_journal_keeps_its_games_until_there_is_space(tmp_path: Path) -> None:
     assert in_fork(work) == ""
     contents = read_journal(tmp_path / "w" / "0" / "000000.journal")
     assert contents.frames == [_core.encode_game(record) for record in _RECORDS]
+
+
+def test_a_limit_on_file_sizes_is_not_waited_for(tmp_path: Path) -> None:
+    def work() -> None:
+        def write() -> None:
+            with core_errors():
+                for record in _RECORDS:
+                    segment.sink.put(record)
+                    segment.flush()
+
+        said: list[str] = []
+        pause = FullDiskPause(tmp_path, threading.Event(), said.append)
+        with ExperienceWriter(tmp_path / "w", 0) as writer:
+            segment = writer.open_games(0, "connect4")
+            allow(4000)
+            with refused(RunError, "raise ulimit -f") as caught:
+                pause(write)
+            assert not isinstance(caught.value, DiskFullError)
+            assert said == []
+
+    assert in_fork(work) == ""
 
 
 def test_a_process_that_gives_up_leaves_what_was_durable(tmp_path: Path) -> None:

@@ -1,17 +1,20 @@
 """A run of environments, role by role: what it counts, and what it keeps."""
 
 import dataclasses
+import shutil
 import time
 
 import numpy as np
 import pytest
 
-from tengen.errors import RunError
+from tengen.errors import RunError, UsageError
 from tengen.games import allow
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, write_config
+from tengen.roles.host import RoleHost
 from tengen.run import RunDirectory
+from tests import masked_environments
 from tests.refusals import refused
 
 pytest.importorskip("gymnasium")
@@ -91,3 +94,29 @@ def test_an_actor_that_failed_is_not_taken_for_one_that_hangs(
     assert died == []
     for role in roles.values():
         role.close()
+
+
+@pytest.mark.parametrize("kind", ["dqn", "ppo"])
+def test_a_run_resumes_after_its_environment_has_got_a_mask(kind, tmp_path):
+    """With a replay only after the steps without masks are removed."""
+    task = "tests.masked_environments:BlindDoors"
+    allow(task)
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    config = make_config(task, kind, None)
+    write_config(run, override(config, ["learner.batch_size=8"]))
+    names = ("learn", "export", "gate", "actor", "learn")
+    host = RoleHost(run, RoleContext(), task)
+    for name in names:
+        host.turn(name, {"sealed": 0})
+    host.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(masked_environments, "BlindDoors", masked_environments.Doors)
+        host = RoleHost(run, RoleContext(), task)
+        if kind == "dqn":
+            wanted = "steps.columns.action_mask (['bool', [8], 1]) must be absent"
+            with refused(UsageError, wanted, f"{run.experience / 'steps'}; "):
+                host.turn("learn", {"sealed": 0})
+            shutil.rmtree(run.experience / "steps")
+        for name in names:
+            host.turn(name, {"sealed": 0})
+        host.close()

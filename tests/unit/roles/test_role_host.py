@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from tengen.errors import RunError
+from tengen.errors import DiskFullError, RunError
 from tengen.experience import ReplayConfig, StepTable
+from tengen.inference.central import InferenceServer, serve_rows
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, host, read_config, write_config
+from tengen.roles.doors import STORE, Doors
 from tengen.roles.host import RoleHost
 from tengen.run import RunDirectory
 from tests.refusals import refused
@@ -126,3 +128,65 @@ def test_a_role_that_is_to_read_the_config_again_is_made_anew(
     assert hosting.turn("learn", {**DETAILS, "is_changed": True}) == {"min_rows": 100}
     assert hosting.turn("learn", DETAILS) == {"min_rows": 100}
     assert len(made) == 2
+
+
+def refuse(*_: Any, **__: Any) -> Any:
+    raise DiskFullError("path (x) cannot be written")
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_role_that_could_not_be_made_can_be_made_later(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, at_once: bool
+) -> None:
+    """A standalone role tries again when a full disk has space."""
+    made = RoleHost(run, RoleContext(at_once=at_once), None)
+    with monkeypatch.context() as full:
+        full.setattr("tengen.roles.learning.learn.load_checkpoint", refuse)
+        with refused(DiskFullError, "path (x)"):
+            made.turn("learn", DETAILS)
+    assert run.lock_holder("learn") is None
+    made.turn("learn", DETAILS)
+    assert run.lock_holder("learn") is not None
+    made.close()
+
+
+def test_self_play_that_could_not_begin_releases_its_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(run, make_config("tictactoe", None, None))
+    made = RoleHost(run, RoleContext(), None)
+    with monkeypatch.context() as full:
+        full.setattr("tengen.games.open_game", refuse)
+        with refused(DiskFullError, "path (x)"):
+            made.turn("selfplay", DETAILS)
+    assert made.turn("selfplay", DETAILS) is None
+    made.close()
+    assert len([*run.experience.glob("selfplay-*")]) == 1  # a locked one stays unused
+
+
+def test_an_actor_that_is_stopped_before_it_is_connected_holds_nothing(
+    run: RunDirectory,
+) -> None:
+    context = RoleContext(at_once=True, is_vouched=True)
+    context.stop.set()
+    made = RoleHost(run, context, None)
+    assert made.turn("actor", DETAILS) == {"stopped": True}
+    assert run.lock_holder("actor-0") is None
+    made.close()
+
+
+def test_a_service_that_could_not_be_published_releases_its_folder(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = read_config(run)
+    doors = Doors(config.launch, run, STORE)
+    server = InferenceServer(config.signature, max_rows=1, min_rows=1, max_wait_s=1.0)
+    service = serve_rows(server, config.signature)
+    with monkeypatch.context() as full:
+        full.setattr("tengen.roles.doors.write_endpoint", refuse)
+        with refused(DiskFullError, "path (x)"):
+            doors.open(service)
+    assert not doors.folder.exists()
+    doors.open(service)
+    doors.close()

@@ -223,7 +223,7 @@ def test_what_cannot_be_gone_on_with_is_refused_and_stays(tmp_path):
     with refused(UsageError, "disk_directory ("):
         durable(tmp_path, durability="none")
     other = dataclasses.replace(QUEUE, columns={"value": Column(dtype="int32")})
-    with refused(UsageError, "queue.columns"):
+    with refused(UsageError, "queue.columns.frame (absent) must be "):
         durable(tmp_path, other)
     state = next((tmp_path / "disk").glob("state-[0-9]*"))
     whole = state.read_bytes()

@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import TypeVar
 
 from tengen.actors import EnvironmentPort
@@ -74,9 +75,22 @@ class RemoteLink:
         name = f"actor-{context.index}"
         if context.is_vouched and context.mirror is None:
             evict_mirrors(run, "actor", context.index)
-            self._lock = patiently(lambda: run.lock(name), context)
+            lock = patiently(lambda: run.lock(name), context)
         else:
-            self._lock = run.lock(name)
+            lock = run.lock(name)
+        self._held = ExitStack()
+        self._held.callback(lock.release)
+        try:
+            self._open(agent, config, run)
+        except BaseException:
+            self._held.close()
+            raise
+
+    def _open(
+        self, agent: EnvironmentAgent, config: RunConfig, run: RunDirectory
+    ) -> None:
+        """Connects to inference and to the table. Blocks until both accept."""
+        context = self._context
         self._is_closed = threading.Event()
         self._awaited: set[str] = set()
         self._is_far = False
@@ -137,9 +151,12 @@ class RemoteLink:
                 ),
                 inference,
             )
+            self._held.callback(client.close)
             self._inference.append(client)
         self._steps = self._reach(open_steps, learner)
+        self._held.callback(self._steps.close)
         self._counts = ActorCounts(run, context.index)
+        self._held.callback(self._counts.close)
         self._first = agent.first_priorities(env_spec(config.task).actions)
         self.groups: Sequence[Group] = [
             self._group(place, client) for place, client in enumerate(self._inference)
@@ -200,11 +217,7 @@ class RemoteLink:
         # Join the thread, because it refers to this link, and the link's writers must
         # not outlive the interpreter.
         self._ender.join()
-        for client in self._inference:
-            client.close()
-        self._steps.close()
-        self._counts.close()
-        self._lock.release()
+        self._held.close()
 
     def _say_once(self, service: str) -> None:
         """Tells the user once that this actor waits for a service."""

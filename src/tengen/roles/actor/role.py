@@ -138,7 +138,7 @@ class ActorRole(Role):
         with context.starting("making the environment"):
             self._envs = envs.make_groups(config.task, sizes, [env_seed, *rest])
         self._begun_s = None
-        link = _link(agent, config, self._run, context)
+        link = self._link = _link(agent, config, self._run, context)
         num_actors = config.launch.of("actor").count if context.at_once else 1
         first = context.index * agent.actor.num_envs
         for env, group in zip(self._envs, link.groups, strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import math
 import os
 import shutil
@@ -167,15 +166,12 @@ class FullDiskPause:
         """Calls ``write`` repeatedly until the disk is no longer full. Blocks.
 
         Raises:
-            DiskFullError: ``stop`` was set while the disk was full, or the file is at
-                the process's limit on file sizes.
+            DiskFullError: ``stop`` was set while the disk was full.
         """
         while True:
             try:
                 write()
             except DiskFullError as refusal:
-                if os.strerror(errno.EFBIG) in str(refusal):
-                    raise  # a limit on file sizes, which no free space lifts
                 self._tell(refusal)
                 if self._stop.wait(_RETRY_S):
                     raise

@@ -72,7 +72,7 @@ class LearnRole(Role):
     ) -> None:
         self._wanted = config.agent.signature(config.task)
         super().__init__(config, run, context, "learn")
-        self._door = open_run_door(config, run, context.stop)
+        self._held.enter_context(open_run_door(config, run, context.stop))
         self._device = learner_device(config)
         learner = config.learner
         self._epoch_steps = learner.epoch_samples // learner.batch_size
@@ -108,7 +108,11 @@ class LearnRole(Role):
         if self._keeps_time and learner.initial_model:
             record_began(run)
         self._experience = open_experience(config, run, context, extra.get("table"))
+        if self._experience is not context.shared.experience:
+            self._held.callback(context.write, self._experience.close)
         self._leading = lead(config, run, context, self._experience)
+        if self._leading is not None:
+            self._held.callback(self._leading.close)
         if self._number is None:
             # Updates use torch's generator, whose state is stored in checkpoints.
             torch.manual_seed(config.seed)
@@ -200,7 +204,6 @@ class LearnRole(Role):
         """
         with contextlib.ExitStack() as ending:
             ending.callback(super().close)
-            ending.callback(self._door.close)
             ending.callback(self._context.write, self._experience.close)
             ending.callback(self._learner.close)
             if self._leading is not None:

@@ -75,6 +75,7 @@ class SelfplayRole(Role):
         self._actor = agent.actor
         self._bootstrap = agent.bootstrap
         self._writer = _writer(run, context)
+        self._held.callback(lambda: self._writer.release())
         self._game = games.open_game(config.task)
         self._book = run_book(config, run) if agent.actor.book_share else None
         self._threads = PlayingThreads(run, self._game, context, self._on_model)
@@ -192,7 +193,7 @@ class SelfplayRole(Role):
         """Ends the playing processes, and releases the writer for another process."""
         if self._processes is not None:
             self._processes.close()
-        self._writer.release()
+        super().close()
 
     def _sealed_before(self, generation: int, model: int) -> Report:
         """Returns the report for a turn that was killed after it sealed its games."""
