@@ -11,7 +11,6 @@ import os
 import shlex
 import shutil
 import sys
-from importlib import metadata
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -51,6 +50,8 @@ def pip_install_extra(extra: str) -> str:
 
 def checkout() -> Path | None:
     """Returns the folder that pip installed tengen from; None for an index or URL."""
+    from importlib import metadata  # takes 20 ms, and few commands need it
+
     try:
         record = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
     except metadata.PackageNotFoundError:

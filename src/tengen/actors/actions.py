@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -22,7 +21,6 @@ __all__ = [
     "GaussianDraws",
     "Policy",
     "Slots",
-    "SquashedDraws",
     "clip_actions",
     "encode_actions",
     "encoded_length",
@@ -87,9 +85,9 @@ def clip_actions(spec: ActionSpec, actions: NDArray[Any]) -> NDArray[Any]:
     """
     if spec.is_discrete:
         return actions
-    low = np.asarray(spec.low, np.float32).reshape(spec.shape)
-    high = np.asarray(spec.high, np.float32).reshape(spec.shape)
-    clipped: NDArray[Any] = np.clip(actions, low, high)
+    low, high = spec.bounds
+    # np.clip takes three times as long as these two.
+    clipped: NDArray[Any] = np.minimum(np.maximum(actions, low), high)
     return clipped
 
 
@@ -147,10 +145,6 @@ def encode_actions(
     encoded = np.zeros((num_rows, encoded_length(spec)), np.float32)
     np.put_along_axis(encoded, actions.reshape(num_rows, -1) + starts, 1.0, axis=1)
     return encoded
-
-
-# Bounds of the log standard deviation, equal to those in tengen.losses.distributions.
-_MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
 
 
 class ActionDraws(Protocol):
@@ -232,23 +226,37 @@ class CategoricalDraws:
 
 
 class GaussianDraws:
-    """Samples independent Gaussian numbers.
+    """Samples independent Gaussian numbers, which may be scaled and squashed.
 
-    Actions may be scaled, but are neither squashed nor clipped. Of a row's 2 K uniform
+    Without bounds, actions are neither squashed nor clipped, and densities refer to
+    the samples before scaling. With bounds, samples are squashed with tanh before they
+    are scaled, and densities refer to actions scaled to [-1, 1]. Of a row's 2 K uniform
     numbers, the Box-Muller transform uses K for radii and then K for angles.
+
+    Source: Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"
+    (arXiv:1812.05905), appendix C, for squashing.
     """
 
-    def __init__(self, shape: tuple[int, ...], scale: Scale | None = None) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        scale: Scale | None = None,
+        bounds: tuple[Sequence[float], Sequence[float]] | None = None,
+    ) -> None:
         """Creates the sampler.
 
         Args:
             shape: Shape of one action: ``()`` for one number, or ``(K,)``.
             scale: The scale that maps samples to actions; None for unscaled actions.
-                ``draw`` returns the densities of samples before scaling.
+            bounds: The lowest and the highest actions; None for actions that are not
+                squashed.
         """
         self._is_scalar = shape == ()
-        self._scale = scale or Scale((0.0,), (1.0,))
         self._num_numbers = 1 if self._is_scalar else shape[0]
+        ones = (1.0,) * self._num_numbers
+        self._scale = scale or Scale((0.0,) * self._num_numbers, ones)
+        self._bounds = bounds
+        self._draws = _core.GaussianDraws(*self._scale, bounds)
 
     @property
     def num_uniforms(self) -> int:
@@ -259,78 +267,19 @@ class GaussianDraws:
         self, outputs: NDArray[np.float32], uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """See ``ActionDraws``."""
-        mean, log_std = self._split(outputs.astype(np.float64))
-        log_std = log_std.clip(_MIN_LOG_STD, _MAX_LOG_STD)
-        first, second = self._split(uniforms)
-        # Uniform numbers are below 1, so log1p(-first) is finite.
-        radii = np.sqrt(-2.0 * np.log1p(-first))
-        normals = radii * np.cos(2.0 * math.pi * second)
-        actions = self._scaled(mean + np.exp(log_std) * normals)
-        # Compute the density of the stored action, which is rounded to float32.
-        distance = (self._scale.to_unit(actions) - mean) * np.exp(-log_std)
-        log_density = -0.5 * distance**2 - log_std - 0.5 * math.log(2 * math.pi)
-        log_prob = log_density.sum(axis=1)
-        return self._shaped(actions), log_prob.astype(np.float32)
+        actions, log_prob = self._draws.draw(outputs, uniforms)
+        return self._shaped(actions), log_prob
 
     def greedy(self, outputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """See ``ActionDraws``."""
+        """See ``ActionDraws``; returns the means, squashed if there are bounds."""
         mean = outputs[:, : self._num_numbers].astype(np.float64)
-        return self._shaped(self._scaled(mean))
-
-    def _scaled(self, numbers: NDArray[np.float64]) -> NDArray[np.float32]:
-        return self._scale.from_unit(numbers).astype(np.float32)
-
-    def _split(
-        self, pairs: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return pairs[:, : self._num_numbers], pairs[:, self._num_numbers :]
+        if self._bounds is None:
+            return self._shaped(self._scale.from_unit(mean).astype(np.float32))
+        actions = self._scale.from_unit(np.tanh(mean)).clip(*self._bounds)
+        return self._shaped(actions.astype(np.float32))
 
     def _shaped(self, actions: NDArray[np.float32]) -> NDArray[np.float32]:
         return actions[:, 0] if self._is_scalar else actions
-
-
-class SquashedDraws:
-    """Samples bounded continuous actions: Gaussian samples squashed with tanh.
-
-    Source: Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"
-    (arXiv:1812.05905), appendix C.
-    """
-
-    def __init__(self, actions: ActionSpec) -> None:
-        """Creates the sampler.
-
-        Args:
-            actions: A space of continuous actions, all bounded.
-        """
-        self._low, self._high = np.array(actions.low), np.array(actions.high)
-        self._scale = actions.scale
-        self._gaussian = GaussianDraws(actions.shape)
-
-    @property
-    def num_uniforms(self) -> int:
-        """Two uniform numbers for each component."""
-        return self._gaussian.num_uniforms
-
-    def draw(
-        self, outputs: NDArray[np.float32], uniforms: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """See ``ActionDraws``. Densities refer to actions scaled to [-1, 1]."""
-        before, log_prob = self._gaussian.draw(outputs, uniforms)
-        u = before.astype(np.float64)
-        slope = 2.0 * (math.log(2.0) - u - np.logaddexp(0.0, -2.0 * u))
-        density = log_prob - slope.sum(axis=1)
-        return self._scaled(before), density.astype(np.float32)
-
-    def greedy(self, outputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Returns the squashed mean of the Gaussian; see ``ActionDraws``."""
-        return self._scaled(self._gaussian.greedy(outputs))
-
-    def _scaled(self, before: NDArray[np.float32]) -> NDArray[np.float32]:
-        actions = self._scale.from_unit(np.tanh(before.astype(np.float64)))
-        clipped: NDArray[np.float32] = actions.clip(self._low, self._high).astype(
-            np.float32
-        )
-        return clipped
 
 
 @functools.cache
@@ -340,7 +289,7 @@ def make_squashed_draws(actions: ActionSpec) -> ActionDraws:
     Args:
         actions: A space of continuous actions, all bounded.
     """
-    return SquashedDraws(actions)
+    return GaussianDraws(actions.shape, actions.scale, (actions.low, actions.high))
 
 
 @functools.cache

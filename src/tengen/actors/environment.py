@@ -162,6 +162,7 @@ class EnvironmentPort:
         self._turn_blocks = turn_blocks
         num_envs = env.num_envs
         self._slots = slots or Slots(0, num_envs, num_envs)
+        self._num_uniforms = policy.num_uniforms(env.spec.actions)
         self._stop = threading.Event()
         self._blocks_left = 0
         self._step = 0
@@ -332,13 +333,12 @@ class EnvironmentPort:
     def _uniforms(self, version: int) -> NDArray[np.float64]:
         # Philox yields four numbers per counter value. Each copy uses its own counter
         # values, so its numbers do not depend on how copies are divided among actors.
-        num_uniforms = self._policy.num_uniforms(self._env.spec.actions)
-        first = self._slots.first * -(-num_uniforms // 4)
+        first = self._slots.first * -(-self._num_uniforms // 4)
         return _core.uniforms(
             (self._seed, version),
             (first, self._step, 0, 0),
             self._slots.count,
-            num_uniforms,
+            self._num_uniforms,
         )
 
     def _count(self, step: Step) -> None:

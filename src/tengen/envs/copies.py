@@ -104,7 +104,7 @@ def as_reward(value: Any, task: str, copy: int | None = None) -> float:
         UnfitError: ``value`` is not a number, or not finite in float32.
     """
     number = value
-    if type(value) is not float:
+    if type(value) is not float and type(value) is not np.float64:
         number = _number(value)
         if number is None:
             raise UnfitError(f"reward ({typed(value)})", task, copy, _A_NUMBER)
@@ -259,7 +259,7 @@ class ActionRange:
 
     def clip(self, actions: NDArray[Any]) -> NDArray[Any]:
         """Clips actions that passed ``check`` exactly to the action space's bounds."""
-        clipped: NDArray[Any] = np.clip(actions, self._low, self._high)
+        clipped: NDArray[Any] = np.minimum(np.maximum(actions, self._low), self._high)
         return clipped
 
 

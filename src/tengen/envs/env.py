@@ -126,6 +126,11 @@ class ActionSpec:
         return bool(self.num_choices)
 
     @cached_property
+    def bounds(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """``low`` and ``high`` as arrays ``[K]``; empty arrays for discrete actions."""
+        return np.array(self.low, np.float32), np.array(self.high, np.float32)
+
+    @cached_property
     def is_bounded(self) -> tuple[bool, ...]:
         """Whether each component of an action has finite bounds; see ``MOST_BOUND``."""
         widths = np.subtract(self.high, self.low, dtype=np.float64)

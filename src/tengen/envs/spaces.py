@@ -10,7 +10,6 @@ flattened to one axis.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -172,10 +171,11 @@ class Observations:
     def _write_entry(
         self, entry: _Entry, part: Any, rows: NDArray[Any], copy: int | None
     ) -> None:
-        array = None
-        with contextlib.suppress(ValueError):  # numpy raises it for ragged lists
+        try:
             array = np.asarray(part)
-        if array is None or array.dtype.kind not in "biuf":
+        except ValueError:  # of a ragged list; contextlib.suppress takes a microsecond
+            array = np.array(None)
+        if array.dtype.kind not in "biuf":
             raise self._refusal(entry.name, part, copy, "must be an array of numbers")
         if entry.values is not None:
             one_hot: NDArray[Any] = array[..., None] == entry.values

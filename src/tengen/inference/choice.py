@@ -152,8 +152,9 @@ def open_backend(
     fp32 on a CPU without bf16. Its attribute ``precision`` is the precision in use.
 
     Args:
-        source: A model directory, or a network in memory. A network is copied, and has
-            the same outputs as a model published from it. OpenVINO needs a directory.
+        source: A model directory, or a network in memory, in evaluation mode. It has
+            the same outputs as a model published from it, and must not change while
+            the backend is in use. OpenVINO needs a directory.
         config: The inference config, as resolved by ``choose``. Only ``devices`` may
             still be ``auto``, which then means the CPU.
         num_threads: Number of threads that will evaluate concurrently, at least 1.

@@ -60,7 +60,8 @@ def load_head(
     """Loads a model's network on the CPU, in evaluation mode.
 
     Args:
-        source: A model directory, or a network, which is copied.
+        source: A model directory, or a network in evaluation mode. The network itself
+            is returned if it can be; otherwise a copy.
         outputs: As for ``tengen.inference.open_backend``.
         precision: Precision of the trunk; the heads compute in float32.
         folds_norms: Whether to fold normalization layers into convolutions, which is
@@ -74,6 +75,10 @@ def load_head(
         architecture = read_architecture(source)
     else:
         architecture = Architecture(net=source.config, signature=source.signature)
+        is_on_cpu = all(tensor.is_cpu for tensor in source.parameters())
+        is_as_is = source.compute_dtype == torch.float32 and not source.training
+        if is_as_is and is_on_cpu and precision == "fp32" and not folds_norms:
+            return _loaded(source, architecture, outputs)
     try:
         net = copy.deepcopy(_built(json.dumps(to_dict(architecture))))
         if isinstance(source, Path):
@@ -99,9 +104,16 @@ def load_head(
         net.fold_norms()
     if precision == "bf16":
         net.fix_dtype(torch.bfloat16)
+    return _loaded(net.eval(), architecture, outputs)
+
+
+def _loaded(
+    net: Net, architecture: Architecture, outputs: Sequence[str] | None
+) -> LoadedHead:
     signature = answered(architecture.signature, outputs)
     head = InferenceHead(net, outputs=tuple(signature.outputs))
-    return LoadedHead(head.eval(), signature)
+    head.training = False  # as ``net``; ``eval`` would visit all its modules
+    return LoadedHead(head, signature)
 
 
 def _named(source: Path | Net) -> str:
@@ -184,6 +196,7 @@ class TorchRunner:
         check_arrays(signature, inputs, outputs, state)
         self._head = head
         self._device = next(head.parameters()).device
+        self._num_rows = len(next(iter(inputs.values())))
         self._inputs = [
             torch.from_numpy(arrays[name])
             for specs, arrays in ((signature.inputs, inputs), (signature.state, state))
@@ -204,8 +217,15 @@ class TorchRunner:
         if not getattr(_threads, "is_single", False):
             torch.set_num_threads(1)
             _threads.is_single = True
-        with torch.inference_mode():
-            rows = [tensor[:num_rows].to(self._device) for tensor in self._inputs]
-            for to, answer in zip(self._answers, self._head(*rows), strict=True):
+        rows, answers = self._inputs, self._answers
+        # Slices take longer than a layer of a small network.
+        if num_rows < self._num_rows:
+            rows = [tensor[:num_rows] for tensor in rows]
+            answers = [None if to is None else to[:num_rows] for to in answers]
+        if self._device.type != "cpu":
+            rows = [tensor.to(self._device) for tensor in rows]
+        # Not inference mode, in which ``Standard`` cannot cache.
+        with torch.no_grad():
+            for to, answer in zip(answers, self._head(*rows), strict=True):
                 if to is not None:
-                    to[:num_rows] = answer
+                    to.copy_(answer)

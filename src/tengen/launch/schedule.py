@@ -263,6 +263,8 @@ class _InTurns(TurnTaker):
         self._learning_s = 0.0
         self._playing_s = 0.0
         self._has_begun = False
+        # The number of the checkpoint from which a model was exported last.
+        self._exported: int | None = None
         self._games_seen: set[Path] = set()
 
     def run(self) -> None:
@@ -293,7 +295,8 @@ class _InTurns(TurnTaker):
             report = self._take(role, saves=saves)
             if role == "learn":
                 self._count_frames(report)
-                self._learn_rest(report)
+                if self._is_exported(self._learn_rest(report)):
+                    break
         # Ignore the time of a call's first turns, which include process start-up.
         if self._has_begun:
             self._learning_s = time.monotonic() - start_s
@@ -304,16 +307,31 @@ class _InTurns(TurnTaker):
         if self._schedule.counts_frames and "num_rows" in table:
             self._spending.count_frames(table["num_rows"])
 
-    def _learn_rest(self, report: dict[str, Any] | None) -> None:
+    def _is_exported(self, report: dict[str, Any] | None) -> bool:
+        """Returns whether the learner's newest checkpoint is a model already.
+
+        A learner that acts with its own network writes checkpoints every few seconds,
+        so after most of its turns, the other learning roles have nothing to do.
+        """
+        before = self._exported
+        self._exported = None if report is None else report.get("checkpoint")
+        is_same = self._exported is not None and self._exported == before
+        return self._schedule.is_shared and is_same
+
+    def _learn_rest(self, report: dict[str, Any] | None) -> dict[str, Any] | None:
         """Repeats the learner's turn until it has learned from all of a generation.
 
         Stops after a turn that includes new games, because it might never end if other
         processes kept adding games.
+
+        Returns:
+            The last report.
         """
         while report is not None and report.get("steps_left"):
             report = self._take("learn")
             if report is not None and report.get("num_new"):
-                return
+                break
+        return report
 
     def _is_over(self) -> bool:
         # Do not start a generation unless there is time to play and learn from it.

@@ -97,8 +97,10 @@ class TurnTaker:
             RunError: The role failed, or waited too long for cluster resources.
         """
         is_acting = role == self._schedule.acting
-        writer = TRAIN_WRITER + (worker.index if is_acting else 0)
-        sealed = sealed_generation(writer_directory(self._run, writer))
+        sealed = None
+        if is_acting and not self._schedule.counts_frames:
+            folder = writer_directory(self._run, TRAIN_WRITER + worker.index)
+            sealed = sealed_generation(folder)
         with self._lock:
             details: dict[str, Any] = {
                 **self._spending.outlook(),

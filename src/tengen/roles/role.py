@@ -6,7 +6,6 @@ its next turn continues from the published files.
 
 from __future__ import annotations
 
-import gc
 import importlib
 import os
 import sys
@@ -257,14 +256,7 @@ def make_role(
         raise UsageError(f"role ({name}) is not known; {did_you_mean(name, ROLES)}")
     run = with_games(config, run)
     module, _, attribute = ROLES[name].partition(":")
-    # Garbage collection would take a tenth of the time that importing torch takes.
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        role = getattr(importlib.import_module(module), attribute)
-    finally:
-        if was_enabled:
-            gc.enable()
+    role = getattr(importlib.import_module(module), attribute)
     made: Role = role.__new__(role)
     try:
         role.__init__(made, config, run, context)

@@ -15,7 +15,6 @@ import platform
 import subprocess
 import sys
 import warnings
-from importlib import metadata
 from pathlib import Path
 
 from tengen.cgroups import memory_limit_bytes, quota_cores
@@ -151,10 +150,11 @@ def resident_bytes() -> int:
 
 def code_text() -> str:
     """Returns the block of lines ``name: value`` in ``code.txt`` for this process."""
+    source = source_sha256()
     rows = {
         "tengen": _version(DISTRIBUTION),
-        "commit": _commit(),
-        "source sha256": source_sha256(),
+        "commit": _commit(source),
+        "source sha256": source,
         "python": platform.python_version(),
         **{name: _version(name) for name in _LIBRARIES},
         "machine": machine_line(),
@@ -175,14 +175,20 @@ def source_sha256(package: Path = _PACKAGE) -> str:
 
 
 def _version(name: str) -> str:
+    from importlib import metadata  # takes 20 ms, and few commands need it
+
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return "absent"
 
 
-def _commit() -> str:
-    """Returns the commit of this package's checkout, or ``unknown``."""
+def _commit(source: str) -> str:
+    """Returns the commit of this package's checkout, or ``unknown``.
+
+    Args:
+        source: The ``source_sha256`` of this package.
+    """
     folder = checkout() or _PACKAGE.parent.parent
 
     def git(*arguments: str) -> str:
@@ -193,11 +199,12 @@ def _commit() -> str:
 
     try:
         commit = git("rev-parse", "HEAD")
-        changes = git("status", "--porcelain", "--untracked-files=no")
+        if not commit:
+            return "unknown"
+        # The checkout may have changed since the package was installed from it.
+        is_same = source_sha256(folder / "src" / "tengen") == source
+        if is_same and not git("status", "--porcelain", "--untracked-files=no"):
+            return commit
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
-    # The checkout may have changed since the package was installed from it.
-    is_same = source_sha256(folder / "src" / "tengen") == source_sha256()
-    if not commit:
-        return "unknown"
-    return commit if is_same and not changes else f"{commit} with changes"
+    return f"{commit} with changes"

@@ -33,11 +33,10 @@ from tengen.transport.address import NetAddress, is_loopback, is_net
 from tengen.transport.client import Client
 from tengen.transport.folder import LOCK_NAME, SOCKET_NAME, FolderLock, HostFolder
 from tengen.transport.lines import NoAnswer, ServiceFull
-from tengen.transport.listener import Listener, NetDoor
+from tengen.transport.listener import Listener, NetDoor, fingerprint_of
 from tengen.transport.owned import OwnedSocket
 from tengen.transport.server import Server
 from tengen.transport.service import RESUME, Dialect, Limits, Message, Service
-from tengen.transport.tls import fingerprint_of
 
 __all__ = [
     "LOCK_NAME",

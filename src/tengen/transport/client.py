@@ -16,7 +16,6 @@ from tengen.transport.folder import SOCKET_NAME, check_own_folder
 from tengen.transport.lines import NoAnswer, answer_of, read_line, send_line
 from tengen.transport.owned import OwnedSocket
 from tengen.transport.service import Dialect, Message
-from tengen.transport.tls import client_tls
 
 __all__ = ["Client"]
 
@@ -71,6 +70,8 @@ class Client:
             self._address = NetAddress.parse(str(address))
             self._token = dialect.token(token)
             if ca_file is not None or fingerprint is not None:
+                from tengen.transport.tls import client_tls  # see NetDoor.open
+
                 self._tls = client_tls(
                     dialect.name, self._address.host, ca_file, fingerprint
                 )

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import socket
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tengen.errors import UsageError, os_reason
 from tengen.transport.address import NetAddress, is_loopback, keep_alive
 from tengen.transport.lines import read_line
 from tengen.transport.owned import OwnedSocket
 from tengen.transport.service import Dialect
-from tengen.transport.tls import Tls, server_tls
 
-__all__ = ["Listener", "NetDoor"]
+if TYPE_CHECKING:
+    from tengen.transport.tls import Tls
+
+__all__ = ["Listener", "NetDoor", "fingerprint_of"]
 
 _MAX_HELLO_BYTES = 4096
 
@@ -87,6 +91,9 @@ class NetDoor:
             )
         tls = None
         if self.certificate_file is not None and self.key_file is not None:
+            # Imported here, because few runs need TLS and importing ssl takes long.
+            from tengen.transport.tls import server_tls
+
             tls = server_tls(dialect.name, self.certificate_file, self.key_file)
         try:
             family, _, _, _, where = socket.getaddrinfo(
@@ -130,3 +137,25 @@ def check_hello(
             f"token (not shown) must be that of the {dialect.name}; pass token, or set "
             f"the environment variable {dialect.token_variable}"
         )
+
+
+def fingerprint_of(certificate_file: Path) -> str:
+    """Returns the SHA-256 in hex of the first certificate in a PEM file.
+
+    Raises:
+        UsageError: The file cannot be read or has no certificate.
+    """
+    import ssl  # see ``NetDoor.open``
+
+    end = "-----END CERTIFICATE-----"
+    try:
+        text, found, _ = certificate_file.read_text().partition(end)
+        certificate = ssl.PEM_cert_to_DER_cert(
+            text[text.index("-----BEGIN CERTIFICATE-----") :] + found
+        )
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"certificate_file ({certificate_file}) cannot be used, {error}; give a "
+            "PEM file"
+        ) from error
+    return hashlib.sha256(certificate).hexdigest()

@@ -21,7 +21,7 @@ from tengen import _core
 from tengen.errors import RunError, UsageError, os_reason
 from tengen.transport.owned import OwnedSocket
 
-__all__ = ["Tls", "client_tls", "fingerprint_of", "server_tls"]
+__all__ = ["Tls", "client_tls", "server_tls"]
 
 # Space for several TLS records of at most 16 KiB, which are forwarded together.
 _BUFFER_BYTES = 1 << 18
@@ -31,26 +31,6 @@ _REST_S = 10.0
 
 Tls = Callable[[socket.socket, float], socket.socket]
 """A function of a connection and a handshake deadline that returns a plain socket."""
-
-
-def fingerprint_of(certificate_file: Path) -> str:
-    """Returns the SHA-256 in hex of the first certificate in a PEM file.
-
-    Raises:
-        UsageError: The file cannot be read or has no certificate.
-    """
-    end = "-----END CERTIFICATE-----"
-    try:
-        text, found, _ = certificate_file.read_text().partition(end)
-        certificate = ssl.PEM_cert_to_DER_cert(
-            text[text.index("-----BEGIN CERTIFICATE-----") :] + found
-        )
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"certificate_file ({certificate_file}) cannot be used, {error}; give a "
-            "PEM file"
-        ) from error
-    return hashlib.sha256(certificate).hexdigest()
 
 
 def server_tls(service: str, certificate_file: Path, key_file: Path) -> Tls:

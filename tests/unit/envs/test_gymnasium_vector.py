@@ -97,7 +97,8 @@ def test_copies_in_turn_step_as_gymnasiums_own_do():
 
 
 def test_the_vector_form_is_used_where_it_is_proven():
-    assert isinstance(envs.make("CartPole-v1", 2, 0), GymnasiumVectorEnv)
+    assert isinstance(envs.make("CartPole-v1", 6, 0), GymnasiumVectorEnv)
+    assert isinstance(envs.make("CartPole-v1", 5, 0), GymnasiumEnv)
     assert isinstance(envs.make("Acrobot-v1", 2, 0), GymnasiumEnv)
     others = [
         name
@@ -113,10 +114,10 @@ def test_the_vector_form_is_used_where_it_is_proven():
 
 def test_seeds_share_no_copy_and_give_the_same_steps():
     def states(seed):
-        env = envs.make("CartPole-v1", 4, seed)
+        env = envs.make("CartPole-v1", 6, seed)
         rows = [env.reset()["observation"]]
         for _ in range(60):
-            step = env.step(np.ones(4, np.int64))
+            step = env.step(np.ones(6, np.int64))
             rows.append(step.observation["observation"])
         again = env.reset()["observation"]
         assert np.array_equal(rows[0], again)
@@ -125,21 +126,21 @@ def test_seeds_share_no_copy_and_give_the_same_steps():
     once = states(7)
     assert np.array_equal(once, states(7))
     firsts = {float(x) for seed in (7, 8) for x in states(seed)[0, :, 0]}
-    assert len(firsts) == 8
+    assert len(firsts) == 12
 
 
 def test_actions_are_checked_and_errors_are_told(monkeypatch):
-    env = envs.make("CartPole-v1", 2, 0)
+    env = envs.make("CartPole-v1", 6, 0)
     env.reset()
     with refused(RunError, "action (2)"):
-        env.step(np.array([0, 2]))
+        env.step(np.array([0, 2, 0, 0, 0, 0]))
 
     def fail(_):
         raise ValueError("no")
 
     monkeypatch.setattr(env._envs, "step", fail)
     with refused(RunError, '("CartPole-v1")', "ValueError: no"):
-        env.step(np.array([0, 1]))
+        env.step(np.zeros(6, np.int64))
     env.close()
     env.close()
     with refused(UsageError, "num_envs (0)"):

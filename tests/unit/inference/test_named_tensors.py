@@ -208,11 +208,6 @@ def test_a_network_of_this_process_answers_as_its_model(precision, tmp_path):
         answers = allocate(backend.signature.outputs, 5)
         state = allocate(backend.signature.state, 5)
         runner = backend.bind(rows, answers, state)
-        if source is net:
-            # It is a copy: what is learned meanwhile is of the next one.
-            with torch.no_grad():
-                for parameter in net.parameters():
-                    parameter.zero_()
         for _ in range(2):
             runner.run(5)
         found.append({**answers, **state})

@@ -103,6 +103,28 @@ def test_a_generation_is_learned_whole_before_the_export(
     assert process.names[:ends] == learned
 
 
+def test_a_checkpoint_of_the_actors_process_is_exported_once(tmp_path):
+    class Stepping(Scripted):
+        def turn(self, role, *told):
+            report = super().turn(role, *told)
+            played = {"num_rows": 100, "num_evaluations": 100, "num_episodes": 0}
+            return {**played, "num_items": 5} if role == "actor" else report
+
+    chosen = override(make_config("CartPole-v1", "ppo", None), [])
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(run, chosen)
+    # The second turn of the learner saves nothing; after the third it is not known.
+    numbers = [{"checkpoint": 0}, {"checkpoint": 0}, {}, {"checkpoint": 1}]
+    process = Stepping(*numbers)
+    with StopListener(run) as stop:
+        call = called(chosen, run, Budget(frames=200), Journal(), stop)
+        run_schedule(process, call, takes_turns=True)
+    ends = [at for at, name in enumerate(process.names) if name == "learn"]
+    turns = [process.names[at + 1 : at + 3] for at in ends]
+    assert turns[0] == turns[2] == turns[3] == ["export", "gate"]
+    assert turns[1] == ["actor", "learn"]
+
+
 def test_a_stop_between_two_epochs_ends_the_loop(run: RunDirectory) -> None:
     class Stopped(Scripted):
         def turn(self, role: str, *told: Any) -> Any:

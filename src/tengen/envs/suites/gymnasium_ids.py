@@ -91,6 +91,9 @@ def _maker(name: str) -> Callable[..., Any]:
     return functools.partial(import_gymnasium().make, name, disable_env_checker=True)
 
 
+# Fewer copies take less time if each is stepped by itself.
+_LEAST_VECTORIZED = 6
+
 _PROVEN = frozenset({"gymnasium.envs.classic_control.cartpole:CartPoleVectorEnv"})
 
 
@@ -224,6 +227,10 @@ class GymnasiumVectorEnv:
         return raised(self.spec.name, error, "a step of all copies")
 
 
+def _is_vectorized(name: str, num_envs: int) -> bool:
+    return is_proven(_registered(name)) and num_envs >= _LEAST_VECTORIZED
+
+
 class _Ids(Suite):
     def known(self) -> Iterable[str]:
         try:
@@ -232,12 +239,12 @@ class _Ids(Suite):
             return []
 
     def make(self, name: str, num_envs: int, seed: int) -> Env:
-        if is_proven(_registered(name)):
+        if _is_vectorized(name, num_envs):
             return GymnasiumVectorEnv(name, num_envs, seed)
         return GymnasiumEnv(_maker(name), num_envs, seed, name=name)
 
     def film(self, name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
-        if is_proven(_registered(name)):
+        if _is_vectorized(name, num_envs):
             env = GymnasiumVectorEnv(name, num_envs, seed, RENDER_MODE)
             return FilmedEnv(env, RenderCamera(env.render, name, env.metadata))
         make_one = _maker(name)
