@@ -45,6 +45,7 @@ ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "vtrace": ("CartPole-v1", {"unroll_length": 6}),
     "a2c": ("CartPole-v1", {"unroll_length": 6}),
     "ppo": ("CartPole-v1", {"unroll_length": 6, "num_epochs": 2, "max_lag": 9}),
+    "rnd": ("CartPole-v1", {"unroll_length": 6, "num_epochs": 2}),
     "pqn": ("CartPole-v1", {"unroll_length": 6, "num_epochs": 2}),
     "dqn": ("CartPole-v1", {"target_period": 3}),
     "iqn": ("CartPole-v1", {"target_period": 3}),

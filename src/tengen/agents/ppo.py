@@ -30,6 +30,7 @@ from tengen.agents.default_nets import shows_screens
 from tengen.agents.policy_agent import PolicyAgent
 from tengen.agents.policy_update import PolicyUpdate
 from tengen.agents.unrolls import (
+    Unrolled,
     first_steps,
     network_inputs,
     time_major,
@@ -248,12 +249,7 @@ class PpoUpdate(PolicyUpdate):
         policy_loss = losses.clipped_surrogate_loss(
             log_prob, before, steps["advantage"], agent.clip_ratio
         )
-        value_loss = losses.clipped_value_loss(
-            outputs["value"],
-            steps["behaviour_value"],
-            steps["returns"],
-            agent.clip_value,
-        )
+        value_loss = self.value_loss(outputs, steps)
         entropy = self.distribution.entropy(policy)
         clipped = losses.is_clipped(log_prob, before, agent.clip_ratio).float()
         metrics = {
@@ -274,6 +270,51 @@ class PpoUpdate(PolicyUpdate):
         )
         return LossParts(loss, metrics)
 
+    def value_loss(
+        self, outputs: dict[str, Tensor], steps: dict[str, Tensor]
+    ) -> Tensor:
+        """Returns the loss of the baseline, ``[T, B]``.
+
+        Args:
+            outputs: The network's outputs ``[T, B, ...]``, by name.
+            steps: Columns ``[T, B, ...]`` of transitions, with those of ``targets``.
+        """
+        from tengen import losses
+
+        return losses.clipped_value_loss(
+            outputs["value"],
+            steps["behaviour_value"],
+            steps["returns"],
+            self._agent.clip_value,
+        )
+
+    def targets(self, rows: Unrolled, ratio: Tensor | None) -> dict[str, Tensor]:
+        """Returns the columns ``[T, B]`` from which the losses are computed.
+
+        They are ``advantage``, ``returns`` and ``behaviour_value``.
+
+        Args:
+            rows: The outputs and columns of unrolls, with scaled rewards.
+            ratio: See ``tengen.losses.gae_targets``.
+        """
+        from tengen import losses
+
+        values = rows.outputs["value"]
+        targets = losses.gae_targets(
+            v=values,
+            reward=rows.columns["reward"],
+            terminated=rows.columns["terminated"],
+            is_reset=rows.columns["is_reset"],
+            discount=self._agent.discount,
+            trace_lambda=self._agent.trace_lambda,
+            ratio=ratio,
+        )
+        return {
+            "advantage": targets.advantages,
+            "returns": targets.returns,
+            "behaviour_value": values[:-1],
+        }
+
     def _with_targets(self, net: Net, columns: dict[str, Tensor]) -> dict[str, Tensor]:
         """Returns the columns of a batch's transitions, with targets added.
 
@@ -281,31 +322,16 @@ class PpoUpdate(PolicyUpdate):
         """
         import torch
 
-        from tengen import losses
-
         with torch.no_grad():
             rows = unroll_of_all(net, columns, self.group)
-            values, ratio = rows.outputs["value"], None
+            ratio = None
             if self._agent.uses_vtrace:
                 log_prob = self.distribution.log_prob(
                     rows.outputs[self.policy_output][:-1], rows.columns["action"]
                 )
                 ratio = (log_prob - rows.columns["behaviour_log_prob"]).exp()
-            targets = losses.gae_targets(
-                v=values,
-                reward=rows.columns["reward"],
-                terminated=rows.columns["terminated"],
-                is_reset=rows.columns["is_reset"],
-                discount=self._agent.discount,
-                trace_lambda=self._agent.trace_lambda,
-                ratio=ratio,
-            )
+            own = self.targets(rows, ratio)
         states = {name: c for name, c in columns.items() if name.startswith(STATE)}
-        own = {
-            "advantage": targets.advantages,
-            "returns": targets.returns,
-            "behaviour_value": values[:-1],
-        }
         transitions = {**rows.columns, **own}
         return {
             **{name: column.transpose(0, 1) for name, column in transitions.items()},

@@ -134,6 +134,7 @@ _RECIPES = (
     ),
     _of_environments("vtrace", "any environment, module:Env"),
     _of_environments("ppo", "any environment"),
+    _of_environments("rnd", "environments whose rewards are rare; PPO with novelty"),
     _of_environments("a2c", "any environment; A3C with several actors"),
     _of_environments(
         "pqn", "environments with a Discrete action space, without replay"
