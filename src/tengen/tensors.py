@@ -17,9 +17,13 @@ from tengen.config import check, check_literals, check_range, check_whole
 
 __all__ = [
     "ACTION_MASK",
+    "EMBEDDING",
     "FRACTIONS",
     "FRAMES",
     "ILLEGAL",
+    "NOVELTY",
+    "OBSERVATION",
+    "POLICY",
     "QUANTILES",
     "SCALED_POLICY",
     "BoardSpec",
@@ -49,6 +53,22 @@ SCALED_POLICY = "scaled_policy"
 """Name of the output ``[2 K]`` with the means and log standard deviations of a
 continuous action's K components. Components with bounds far from -1 and 1 are scaled so
 that the bounds are -2 and 2; the others are in the environment's units."""
+
+OBSERVATION = "observation"
+"""Name of the input with the environment's observation; if the observation has several
+parts, ``OBSERVATION/PART`` for each."""
+
+POLICY = "policy_number"
+"""Name of an input ``[P]``, the one-hot number of one of P policies, which an actor
+chooses for each episode. Evaluation and play use policy 0."""
+
+EMBEDDING = "embedding"
+"""Name of the output ``[D]`` with features of the part of the observation that depends
+on actions. A network with this output also has ``NOVELTY``."""
+
+NOVELTY = "novelty"
+"""Name of the output ``[]``: 1 for an observation of average novelty over the run, plus
+1 for each standard deviation above it."""
 
 FRACTIONS = "fractions"
 """Name of an input ``[M]`` that is not part of signatures. With it a learner requests

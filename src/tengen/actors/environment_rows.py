@@ -16,7 +16,14 @@ from tengen.actors.actions import encode_actions
 from tengen.envs import ActionSpec, Arrays
 from tengen.errors import RunError
 from tengen.inference import RowArrays
-from tengen.tensors import ACTION_MASK, ILLEGAL, SCALED_POLICY, Signature
+from tengen.tensors import (
+    ACTION_MASK,
+    EMBEDDING,
+    ILLEGAL,
+    POLICY,
+    SCALED_POLICY,
+    Signature,
+)
 
 __all__ = ["LAST_ACTION", "LAST_REWARD", "EnvironmentRows"]
 
@@ -45,7 +52,7 @@ class EnvironmentRows:
         num_rows: int,
         arrays: RowArrays | None = None,
     ) -> None:
-        """Fills all rows with zeros.
+        """Fills all rows with zeros, and ``POLICY`` with policy 0.
 
         Args:
             signature: The network's signature, including its state.
@@ -60,9 +67,11 @@ class EnvironmentRows:
         self._masked = [
             name
             for name, spec in signature.outputs.items()
-            if spec.shape[-1:] == (sum(actions.num_choices),)
+            if spec.shape[-1:] == (sum(actions.num_choices),) and name != EMBEDDING
         ]
         self._is_scaled = SCALED_POLICY in signature.outputs
+        if POLICY in self.inputs:
+            self.inputs[POLICY][:, 0] = 1
 
     @property
     def inputs(self) -> Arrays:

@@ -217,22 +217,27 @@ class R2d2Update(TargetUpdate):
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
         """See ``Update.loss``."""
+        return self.q_loss(net, columns)
+
+    def q_loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
+        """Returns the loss of the Q values; see ``Update.loss``."""
         import torch
 
         from tengen import losses
 
         agent, steps = self._agent, time_major(columns)
-        q_online = self._q_values(net, columns, steps)
+        q_online = q_values(*self.learned(net, columns, steps))
         with torch.no_grad():
-            q_target = self._q_values(self.target, columns, steps)
+            q_target = q_values(*self.learned(self.target, columns, steps))
         learned = {name: column[agent.burn_in :] for name, column in steps.items()}
+        reward, discount = self.goals(learned)
         targets = losses.n_step_targets(
-            reward=learned["reward"][:-1],
+            reward=reward,
             terminated=learned["terminated"][:-1],
             is_reset=learned["is_reset"],
             bootstrap=losses.double_q_values(q_online, q_target),
             num_steps=agent.num_steps,
-            discount=agent.discount,
+            discount=discount,
             rescaling_epsilon=agent.rescaling_epsilon,
         )
         is_live = learned["is_reset"][:-1] == 0
@@ -245,10 +250,24 @@ class R2d2Update(TargetUpdate):
         priorities = losses.sequence_priorities(errors, is_live > 0, agent.eta)
         return LossParts(loss, metrics, priorities + LEAST_PRIORITY)
 
-    def _q_values(
+    def goals(self, learned: dict[str, Tensor]) -> tuple[Tensor, float | Tensor]:
+        """Returns the rewards ``[T, B]`` to learn, and their discount per step.
+
+        Args:
+            learned: Columns ``[T + 1, B, ...]`` of the steps after the burn-in.
+        """
+        return learned["reward"][:-1], self._agent.discount
+
+    def learned(
         self, net: Net, columns: dict[str, Tensor], steps: dict[str, Tensor]
-    ) -> Tensor:
-        """Returns Q values ``[unroll_length + 1, B, A]`` after a burn-in."""
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Returns outputs and inputs ``[unroll_length + 1, B, ...]`` after a burn-in.
+
+        Args:
+            net: The network in training, or the target network.
+            columns: Columns of a batch ``[B, T, ...]``, and stored states ``[B, ...]``.
+            steps: The columns, time-major, without the states.
+        """
         import torch
 
         from tengen.nets.modules.standard import uncounted
@@ -262,4 +281,4 @@ class R2d2Update(TargetUpdate):
                 _, state = unroll_legally(net, before, state, is_first[:burn_in])
         learned = {name: column[burn_in:] for name, column in inputs.items()}
         outputs, _ = unroll_legally(net, learned, state, is_first[burn_in:])
-        return q_values(outputs, learned)
+        return outputs, learned

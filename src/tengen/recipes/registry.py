@@ -146,6 +146,12 @@ _RECIPES = (
     _of_environments(
         "r2d2", "partially observed environments with a Discrete action space"
     ),
+    _of_environments(
+        "ngu", "environments with a Discrete action space whose rewards are rare"
+    ),
+    _of_environments(
+        "agent57", "as ngu, with a bandit that chooses how much to explore"
+    ),
     _of_environments("sac", "environments with a Box or Discrete action space"),
 )
 """The table of recipes; the first recipe that supports a task is its default."""

@@ -23,8 +23,10 @@ MODULE = "tests.unit.play.own_forms"
 NUM_EPISODES = 12
 CASES = [
     ("a2c", "Walk", {}),
+    ("agent57", "Walk", {"lstm_units": 8}),
     ("dqn", "NestedWalk", {}),
     ("iqn", "Walk", {}),
+    ("ngu", "Walk", {"lstm_units": 8}),
     ("pqn", "Walk", {}),
     ("ppo", "Numbers", {"lstm_units": 8, "sees_last_step": True}),
     ("r2d2", "Walk", {"lstm_units": 8}),

@@ -1,12 +1,13 @@
 """Random network distillation: the novelty of observations as a prediction error.
 
-Legend: B batch, N entries of an observation.
+Legend: T time, B batch, D features of an embedding.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,12 +16,11 @@ from tengen.nets.config import NetConfig
 from tengen.nets.modules.layers import flat_inputs
 from tengen.nets.modules.net import Net, Tensors
 from tengen.nets.modules.standard import Standard
-from tengen.tensors import Signature, TensorSpec
+from tengen.tensors import EMBEDDING, NOVELTY, OBSERVATION, Signature, TensorSpec
 
-__all__ = ["FEATURES", "Novelty", "Standardized", "feature_net"]
+__all__ = ["CuriousNet", "Judged", "Novelty", "Standardized", "build"]
 
-FEATURES = "features"
-"""Name of the output of a ``feature_net``."""
+_FEATURES = "features"
 _NUM_FEATURES = 64
 # Standardized entries are clipped to this number of deviations, as in the paper.
 _MOST = 5.0
@@ -58,10 +58,10 @@ class Standardized(nn.Module):
         return seen
 
 
-def feature_net(
+def _feature_net(
     config: NetConfig, observations: Mapping[str, TensorSpec], num_features: int
 ) -> Net:
-    """Returns a new network from standardized observations to ``FEATURES``.
+    """Returns a new network from standardized observations to ``features``.
 
     Its kind and size are those of ``config``, without memory. Its weights are random
     and orthogonal, with a gain for ReLU, so that it preserves distances.
@@ -74,7 +74,7 @@ def feature_net(
     fields = {field.name for field in dataclasses.fields(config)}  # type: ignore[arg-type]
     plain = {name: value for name, value in _PLAIN.items() if name in fields}
     config = dataclasses.replace(config, **plain)  # type: ignore[type-var]
-    features = {FEATURES: TensorSpec(shape=(num_features,))}
+    features = {_FEATURES: TensorSpec(shape=(num_features,))}
     net: Net = config.build(Signature(inputs=dict(observations), outputs=features))
     for name, weight in net.named_parameters():
         if weight.dim() > 1:
@@ -109,8 +109,8 @@ class Novelty(nn.Module):
         super().__init__()
         self.standardized = Standardized(observations)
         specs = self.standardized.specs
-        self.target = feature_net(config, specs, _NUM_FEATURES).requires_grad_(False)
-        self.predictor = feature_net(config, specs, _NUM_FEATURES)
+        self.target = _feature_net(config, specs, _NUM_FEATURES).requires_grad_(False)
+        self.predictor = _feature_net(config, specs, _NUM_FEATURES)
 
     def forward(self, inputs: Tensors) -> Tensor:
         """Returns the mean squared error of the predicted features, ``[B]``.
@@ -123,6 +123,100 @@ class Novelty(nn.Module):
     def errors(self, seen: Tensors) -> Tensor:
         """Does ``forward`` for observations that are already standardized."""
         with torch.no_grad():
-            features = self.target.answer(seen, {})[0][FEATURES]
-        predicted = self.predictor.answer(seen, {})[0][FEATURES]
+            features = self.target.answer(seen, {})[0][_FEATURES]
+        predicted = self.predictor.answer(seen, {})[0][_FEATURES]
         return (predicted - features).square().mean(-1)
+
+
+class Judged(NamedTuple):
+    """What a ``CuriousNet`` finds in B observations."""
+
+    embedding: Tensor
+    """The output ``EMBEDDING``, ``[B, D]``."""
+    errors: Tensor
+    """``[B]``, the errors of the predictor, which are its loss."""
+    novelty: Tensor
+    """The output ``NOVELTY``, ``[B]``; it has no gradient."""
+
+
+class CuriousNet(Net):
+    """A network for some outputs, and separate networks for EMBEDDING and NOVELTY.
+
+    The separate networks see only the current observation. Gradients of one part never
+    reach another part.
+
+    Attributes:
+        inner: The network for all other outputs, with the state.
+        embedding: The network of the embedding, whose inputs are standardized.
+        novelty: The random network and its predictor.
+        errors: The statistics of the predictor's errors.
+    """
+
+    def __init__(self, wanted: Signature, config: NetConfig) -> None:
+        """Creates networks with random weights from torch's generator."""
+        super().__init__(wanted, config)
+        own = (EMBEDDING, NOVELTY)
+        others = {n: spec for n, spec in wanted.outputs.items() if n not in own}
+        self.inner: Net = config.build(dataclasses.replace(wanted, outputs=others))
+        seen = {
+            name: spec
+            for name, spec in wanted.inputs.items()
+            if name.split("/")[0] == OBSERVATION
+        }
+        self.novelty = Novelty(config, seen)
+        specs = self.novelty.standardized.specs
+        (num_features,) = wanted.outputs[EMBEDDING].shape
+        self.embedding = _feature_net(config, specs, num_features)
+        self.errors = Standard(1)
+
+    def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
+        """Returns all outputs and the next state; see ``Net.answer``."""
+        self.inner.compute_dtype = self.compute_dtype
+        outputs, state = self.inner.answer(inputs, state)
+        judged = self.judge(inputs)
+        own = {EMBEDDING: judged.embedding, NOVELTY: judged.novelty}
+        return {**outputs, **own}, state
+
+    def unroll(
+        self, inputs: Tensors, state: Tensors, is_first: Tensor
+    ) -> tuple[Tensors, Tensors]:
+        """Returns the inner network's outputs only; see ``Net.unroll``.
+
+        A learner evaluates them for several networks and parts of an item, but needs
+        ``judge`` once.
+        """
+        self.inner.compute_dtype = self.compute_dtype
+        return self.inner.unroll(inputs, state, is_first)
+
+    def judge(self, inputs: Tensors) -> Judged:
+        """Returns the embeddings and the novelty of observations.
+
+        In training mode, adds the observations and errors to the statistics.
+
+        Args:
+            inputs: The network's inputs ``[B, ...]``, by name.
+        """
+        seen = self.novelty.standardized(inputs)
+        errors = self.novelty.errors(seen)
+        novelty = 1.0 + self.errors(errors.detach()[:, None]).squeeze(1)
+        return Judged(self.embedding.answer(seen, {})[0][_FEATURES], errors, novelty)
+
+    def states_of_inputs(
+        self, inputs: Tensors, state: Tensors, is_first: Tensor
+    ) -> Tensors:
+        """See ``Net.states_of_inputs``."""
+        return self.inner.states_of_inputs(inputs, state, is_first)
+
+    def fold_norms(self) -> None:
+        """See ``Net.fold_norms``."""
+        self.inner.fold_norms()
+
+    def fix_dtype(self, dtype: torch.dtype) -> None:
+        """See ``Net.fix_dtype``; novelty is a small difference, always in float32."""
+        super().fix_dtype(dtype)
+        self.inner.fix_dtype(dtype)
+
+
+def build(wanted: Signature, config: NetConfig) -> CuriousNet:
+    """Returns a new network with random weights; see ``NetConfig.build``."""
+    return CuriousNet(wanted, config)
