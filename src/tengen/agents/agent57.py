@@ -32,6 +32,7 @@ from tengen.agents.q_agent import (
     signed_hyperbolic,
     signed_parabolic,
 )
+from tengen.agents.r2d2 import learned_outputs
 from tengen.agents.unrolls import time_major
 from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays
@@ -133,10 +134,10 @@ class Agent57Update(NguUpdate):
         from tengen import losses
 
         agent, steps = self._settings, time_major(columns)
-        outputs, inputs = self.learned(net, columns, steps)
+        outputs, inputs = learned_outputs(net, columns, agent.burn_in)
         online = {head: q_values(_of(head, outputs), inputs) for head in _HEADS}
         with torch.no_grad():
-            outputs, _ = self.learned(self.target, columns, steps)
+            outputs, _ = learned_outputs(self.target, columns, agent.burn_in)
             target = {head: q_values(_of(head, outputs), inputs) for head in _HEADS}
         learned = {n: c[agent.burn_in :] for n, c in steps.items()}
         policy = learned[POLICY]

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["Ppo", "PpoUpdate"]
+__all__ = ["Ppo", "PpoUpdate", "shuffled_parts"]
 
 # Default maximum lag in batches, five times the usual lag of actors in other processes.
 _LAG_BATCHES = 25
@@ -178,6 +178,21 @@ class Ppo(PolicyAgent):
         return PpoUpdate(self, envs.env_spec(task).actions)
 
 
+def shuffled_parts(
+    rows: Tensor, num_epochs: int, num_minibatches: int
+) -> Iterator[Tensor]:
+    """Yields the row numbers of each minibatch of a batch, which may have fewer rows.
+
+    The rows are shuffled for each epoch.
+    """
+    import torch
+
+    num_parts = min(num_minibatches, len(rows))
+    for _ in range(num_epochs):
+        # Sample on the CPU, because checkpoints save the CPU generator's state.
+        yield from torch.randperm(len(rows)).to(rows.device).tensor_split(num_parts)
+
+
 class PpoUpdate(PolicyUpdate):
     """PPO's update, with epochs of minibatches and clipped losses.
 
@@ -200,8 +215,6 @@ class PpoUpdate(PolicyUpdate):
         self, net: Net, columns: dict[str, Tensor]
     ) -> Iterator[dict[str, Tensor]]:
         """See ``Update.minibatches``."""
-        import torch
-
         from tengen import losses
 
         group = self.group
@@ -216,16 +229,14 @@ class PpoUpdate(PolicyUpdate):
             rows["behaviour_value"][is_live], rows["returns"][is_live]
         )
         rows["explained_variance"] = explained.expand_as(rows["returns"])
-        num_rows = len(rows["action"])
-        num_parts = min(self._agent.num_minibatches, num_rows)
-        for _ in range(self._agent.num_epochs):
-            # Sample on the CPU, because checkpoints save the CPU generator's state.
-            order = torch.randperm(num_rows).to(rows["action"].device)
-            for part in order.tensor_split(num_parts):
-                own = group.own(len(part))
-                advantage = losses.normalise(rows["advantage"][part], is_live[part])
-                chosen = {name: column[part[own]] for name, column in rows.items()}
-                yield {**chosen, "advantage": advantage[own]}
+        agent = self._agent
+        for part in shuffled_parts(
+            rows["action"], agent.num_epochs, agent.num_minibatches
+        ):
+            own = group.own(len(part))
+            advantage = losses.normalise(rows["advantage"][part], is_live[part])
+            chosen = {name: column[part[own]] for name, column in rows.items()}
+            yield {**chosen, "advantage": advantage[own]}
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
         """See ``Update.loss``.

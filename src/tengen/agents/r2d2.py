@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["R2d2", "R2d2Update"]
+__all__ = ["R2d2", "R2d2Update", "learned_outputs"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,9 +226,9 @@ class R2d2Update(TargetUpdate):
         from tengen import losses
 
         agent, steps = self._agent, time_major(columns)
-        q_online = q_values(*self.learned(net, columns, steps))
+        q_online = q_values(*learned_outputs(net, columns, agent.burn_in))
         with torch.no_grad():
-            q_target = q_values(*self.learned(self.target, columns, steps))
+            q_target = q_values(*learned_outputs(self.target, columns, agent.burn_in))
         learned = {name: column[agent.burn_in :] for name, column in steps.items()}
         reward, discount = self.goals(learned)
         targets = losses.n_step_targets(
@@ -258,27 +258,27 @@ class R2d2Update(TargetUpdate):
         """
         return learned["reward"][:-1], self._agent.discount
 
-    def learned(
-        self, net: Net, columns: dict[str, Tensor], steps: dict[str, Tensor]
-    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Returns outputs and inputs ``[unroll_length + 1, B, ...]`` after a burn-in.
 
-        Args:
-            net: The network in training, or the target network.
-            columns: Columns of a batch ``[B, T, ...]``, and stored states ``[B, ...]``.
-            steps: The columns, time-major, without the states.
-        """
-        import torch
+def learned_outputs(
+    net: Net, columns: dict[str, Tensor], burn_in: int
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Returns outputs and inputs ``[unroll_length + 1, B, ...]`` after a burn-in.
 
-        from tengen.nets.modules.standard import uncounted
+    Args:
+        net: The network in training, or the target network.
+        columns: Columns of a batch ``[B, T, ...]``, and stored states ``[B, ...]``.
+        burn_in: Number of steps that only update the recurrent state.
+    """
+    import torch
 
-        burn_in = self._agent.burn_in
-        inputs, state = network_inputs(net, columns)
-        is_first = first_steps(steps["is_reset"])
-        if burn_in > 0:
-            with torch.no_grad(), uncounted(net):
-                before = {name: column[:burn_in] for name, column in inputs.items()}
-                _, state = unroll_legally(net, before, state, is_first[:burn_in])
-        learned = {name: column[burn_in:] for name, column in inputs.items()}
-        outputs, _ = unroll_legally(net, learned, state, is_first[burn_in:])
-        return outputs, learned
+    from tengen.nets.modules.standard import uncounted
+
+    inputs, state = network_inputs(net, columns)
+    is_first = first_steps(columns["is_reset"].transpose(0, 1))
+    if burn_in > 0:
+        with torch.no_grad(), uncounted(net):
+            before = {name: column[:burn_in] for name, column in inputs.items()}
+            _, state = unroll_legally(net, before, state, is_first[:burn_in])
+    learned = {name: column[burn_in:] for name, column in inputs.items()}
+    outputs, _ = unroll_legally(net, learned, state, is_first[burn_in:])
+    return outputs, learned
