@@ -35,6 +35,7 @@ from tengen.agents.q_agent import (
 from tengen.agents.r2d2 import learned_outputs
 from tengen.agents.unrolls import time_major
 from tengen.bounds import bounded
+from tengen.config import check
 from tengen.envs import ActionSpec, Arrays
 from tengen.experience import ExperienceConfig, ReplayConfig
 from tengen.learners import LossParts
@@ -66,6 +67,20 @@ class Agent57(Ngu):
     100,000. A shorter window adapts faster to changes, but its means are noisier."""
     bandit_epsilon: float = bounded(0.5, 0, 1)
     """Probability with which the bandit takes a random policy, in [0, 1]."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        super().__post_init__()
+        check(
+            self.bandit_window >= self.num_policies,
+            "bandit_window",
+            self.bandit_window,
+            f"must be at least num_policies ({self.num_policies}); raise it",
+        )
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """Returns NGU's outputs, and those of the intrinsic Q values."""

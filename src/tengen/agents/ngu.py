@@ -40,6 +40,7 @@ from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.experience import ExperienceConfig, ReplayConfig
 from tengen.learners import LossParts
+from tengen.learners.update import load_module, module_state
 from tengen.tensors import EMBEDDING, NOVELTY, POLICY, Signature, TensorSpec
 
 if TYPE_CHECKING:
@@ -274,13 +275,9 @@ class NguUpdate(R2d2Update):
 
     def state(self) -> dict[str, Tensor]:
         """See ``Update.state``."""
-        kept = {_INVERSE + n: t for n, t in self.inverse.state_dict().items()}
-        return {**super().state(), **kept}
+        return {**super().state(), **module_state(_INVERSE, self.inverse)}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """See ``Update.load_state``."""
         super().load_state(tensors)
-        kept = {n: t for n, t in tensors.items() if n.startswith(_INVERSE)}
-        self.inverse.load_state_dict(
-            {n.removeprefix(_INVERSE): t for n, t in kept.items()}
-        )
+        load_module(_INVERSE, self.inverse, tensors)

@@ -16,6 +16,7 @@ from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.evaluation import Acting
 from tengen.learners import Update
+from tengen.learners.update import load_module, module_state
 from tengen.tensors import ACTION_MASK, Signature, TensorSpec
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ __all__ = [
 ]
 
 _MANY_COPIES = 256
-_TARGET = "target."
 
 LEAST_PRIORITY = 1e-6
 """Number added to every priority, so that no item has probability 0."""
@@ -204,14 +204,11 @@ class TargetUpdate(Update):
 
     def state(self) -> dict[str, Tensor]:
         """See ``Update.state``."""
-        return {_TARGET + n: t for n, t in self.target.state_dict().items()}
+        return module_state("target.", self.target)
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """See ``Update.load_state``."""
-        kept = {n: t for n, t in tensors.items() if n.startswith(_TARGET)}
-        self.target.load_state_dict(
-            {name.removeprefix(_TARGET): tensor for name, tensor in kept.items()}
-        )
+        load_module("target.", self.target, tensors)
 
 
 def q_values(outputs: dict[str, Tensor], inputs: dict[str, Tensor]) -> Tensor:

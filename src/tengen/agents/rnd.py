@@ -26,6 +26,7 @@ from tengen.bounds import bounded
 from tengen.envs import ActionSpec, EnvSpec
 from tengen.experience import ExperienceConfig
 from tengen.learners import LossParts
+from tengen.learners.update import load_module, module_state
 from tengen.tensors import TensorSpec
 
 if TYPE_CHECKING:
@@ -206,15 +207,12 @@ class RndUpdate(PpoUpdate):
 
     def state(self) -> dict[str, Tensor]:
         """See ``Update.state``."""
-        kept = {_NOVELTY + n: t for n, t in self.novelty.state_dict().items()}
         scale = self._intrinsic_scale.state()["return_scale"]
+        kept = module_state(_NOVELTY, self.novelty)
         return {**super().state(), **kept, "intrinsic_scale": scale}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """See ``Update.load_state``."""
         super().load_state(tensors)
         self._intrinsic_scale.load_state({"return_scale": tensors["intrinsic_scale"]})
-        kept = {n: t for n, t in tensors.items() if n.startswith(_NOVELTY)}
-        self.novelty.load_state_dict(
-            {n.removeprefix(_NOVELTY): t for n, t in kept.items()}
-        )
+        load_module(_NOVELTY, self.novelty, tensors)

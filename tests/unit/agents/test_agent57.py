@@ -9,10 +9,12 @@ from tengen.actors import INTRINSIC, is_legal
 from tengen.agents.agent57 import Agent57, Agent57Update
 from tengen.agents.r2d2 import R2d2, R2d2Update
 from tengen.envs import ActionSpec
+from tengen.errors import UsageError
 from tengen.experience import ReplayConfig
 from tengen.losses import mixed_values, signed_hyperbolic, signed_parabolic
 from tengen.nets.modules.novelty import Judged
 from tengen.tensors import ILLEGAL, POLICY
+from tests.refusals import refused
 from tests.unit.agents.agent_fakes import LeakyNet, items_of
 from tests.unit.losses.episodes import random_rows
 
@@ -177,3 +179,8 @@ def test_an_illegal_action_stays_illegal_in_mixed_values():
     mixed = mixed_values(*tensors, torch.ones(1, 1), 1e-9)
     assert mixed[0, 1] == ILLEGAL
     assert mixed.argmax() == 2
+
+
+def test_a_window_without_room_for_every_policy_is_refused():
+    with refused(UsageError, "bandit_window (7)"):
+        Agent57(bandit_window=7, num_policies=8)
