@@ -18,9 +18,13 @@ from tengen.config import check, check_literals, check_range, check_whole
 __all__ = [
     "ACTION_MASK",
     "CHOICE_OUTPUTS",
+    "EMBEDDING",
     "FRACTIONS",
     "FRAMES",
     "ILLEGAL",
+    "NOVELTY",
+    "OBSERVATION",
+    "POLICY",
     "QUANTILES",
     "SCALED_POLICY",
     "BoardSpec",
@@ -46,7 +50,9 @@ QUANTILES = "quantiles"
 """Name of the output ``[K, A]`` with K quantiles of the return of each of A actions, at
 the midpoints of K equal fractions."""
 
-CHOICE_OUTPUTS = frozenset({"policy", "q", "advantage", QUANTILES})
+CHOICE_OUTPUTS = frozenset(
+    {"policy", "q", "advantage", "intrinsic_q", "intrinsic_advantage", QUANTILES}
+)
 """Names of the outputs whose last axis has one entry for each choice, in the order of
 ``ACTION_MASK``. Masks apply to these outputs only, whatever the shapes of others."""
 
@@ -54,6 +60,22 @@ SCALED_POLICY = "scaled_policy"
 """Name of the output ``[2 K]`` with the means and log standard deviations of a
 continuous action's K components. Components with bounds far from -1 and 1 are scaled so
 that the bounds are -2 and 2; the others are in the environment's units."""
+
+OBSERVATION = "observation"
+"""Name of the input with the environment's observation; if the observation has several
+parts, ``OBSERVATION/PART`` for each."""
+
+POLICY = "policy_number"
+"""Name of an input ``[P]``, the one-hot number of one of P policies, which an actor
+chooses for each episode. Evaluation and play use policy 0."""
+
+EMBEDDING = "embedding"
+"""Name of the output ``[D]`` with features of the part of the observation that depends
+on actions. A network with this output also has ``NOVELTY``."""
+
+NOVELTY = "novelty"
+"""Name of the output ``[]``: 1 for an observation of average novelty over the run, plus
+1 for each standard deviation above it."""
 
 FRACTIONS = "fractions"
 """Name of an input ``[M]`` that is not part of signatures. With it a learner requests

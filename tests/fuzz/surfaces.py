@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tengen import _core
+from tengen.actors import Bandit, Behaviours, EpisodicMemory, Explorer, Slots
 from tengen.config import from_dict, to_dict
 from tengen.errors import UsageError
 from tengen.experience import ExperienceWriter, Manifest, SegmentReader
@@ -391,6 +392,32 @@ def _use_config(folder: Path) -> None:
     every(*(lambda one=one: override(config, [one]) for one in typed))
 
 
+def _behaviours(folder: Path) -> Behaviours:
+    return Behaviours(folder / "behaviour-0.json")
+
+
+def _bandits() -> Explorer:
+    bandits = Bandit(Slots(0, 2, 2), 3, window=4, epsilon=0.5, seed=1)
+    return Explorer(bandits, EpisodicMemory(2, 8, 2), 2, 3)
+
+
+def _make_behaviours(folder: Path) -> None:
+    made, kept = _bandits(), _behaviours(folder)
+    kept.add(made)
+    made.begin()
+    for step in range(10):
+        made.step(np.ones(2, np.float32), np.array([step % 3 == 0, step % 4 == 0]))
+    kept.save()
+
+
+def _use_behaviours(folder: Path) -> None:
+    read, kept = _bandits(), _behaviours(folder)
+    kept.add(read)
+    read.begin()
+    read.step(np.ones(2, np.float32), np.ones(2, np.bool_))
+    kept.save()
+
+
 SURFACES = (
     Surface("katago", _make_katago, _use_katago, 100, _pack_katago),
     Surface("minigo_checkpoint", _make_checkpoint, _use_checkpoint, 80, _repair_index),
@@ -403,4 +430,5 @@ SURFACES = (
     Surface("store", _make_store, _use_store, 12),
     Surface("texts", _make_texts, _use_texts, 200),
     Surface("config", _make_config, _use_config, 40),
+    Surface("behaviours", _make_behaviours, _use_behaviours, 100),
 )

@@ -2,8 +2,8 @@
 
 Mutations that fail these tests: a flipped sign of the advantage (A2C, PPO, V-trace),
 the value of step t instead of t + 1, and no bootstrap (DQN), a recurrent state that is
-cleared at each step in learning (R2D2), a flipped sign of the policy loss (SAC), and
-ignored action masks (doors).
+cleared at each step in learning (R2D2), a flipped sign of the policy loss (SAC),
+ignored action masks (doors), and intrinsic rewards of 0 (the exploring agents).
 Mutations of R2D2 that pass in the maze: no bootstrap, because small penalties show the
 way, a stored state of zero, a stored state that is reused after the burn-in, a state
 that continues in the next episode, and targets of step t. The slow reference test in
@@ -24,13 +24,16 @@ pytestmark = pytest.mark.learning
 
 CARTPOLE, MAZE = "CartPole-v1", "tests.mazes:ShortTMaze"
 DOORS, BLIND = "tests.masked_environments:Doors", "tests.masked_environments:BlindDoors"
+CHAIN = "tests.exploration:Chain"
 REACH, FAR = "tests.environments:Reach", "tests.environments:ReachFar"
 
 # Mean returns. CartPole: the threshold of CartPole-v0; random actions return 22, a
 # constant action 9, at most 500. The maze: at most 4, without memory 1.95. Reach:
 # zero actions return -3.3, random ones -6.7. ReachFar: at most 10, action 500: 7.5.
-# Doors: at most 10, legal actions at random 5, without the mask 0.3.
+# Doors: at most 10, legal actions at random 5, without the mask 0.3. Chain: at most 12,
+# and 0.05 without the far end, which random actions never reach.
 SOLVED = {CARTPOLE: 195.0, MAZE: 3.0, REACH: -1.0, FAR: 8.5, DOORS: 9.0, BLIND: 9.0}
+SOLVED[CHAIN] = 7.0
 
 MAX_FRAMES = {
     ("a2c", CARTPOLE): 400_000,
@@ -43,6 +46,10 @@ MAX_FRAMES = {
     ("dqn", DOORS): 60_000,
     ("ppo", DOORS): 20_000,
     ("ppo", BLIND): 40_000,
+    ("ppo", CHAIN): 60_000,
+    ("rnd", CHAIN): 60_000,
+    ("ngu", CHAIN): 60_000,
+    ("agent57", CHAIN): 60_000,
     ("r2d2", CARTPOLE): 150_000,
     ("r2d2", MAZE): 100_000,
     ("sac", CARTPOLE): 40_000,
@@ -124,6 +131,25 @@ def test_the_same_doors_are_not_passed_without_the_mask(tmp_path):
     assert mean_return < 2.0
 
 
+@pytest.mark.parametrize(
+    "agent",
+    [
+        "rnd",
+        pytest.param("ngu", marks=pytest.mark.slow),
+        pytest.param("agent57", marks=pytest.mark.slow),
+    ],
+)
+def test_novelty_leads_to_the_far_end_of_a_chain(agent, tmp_path):
+    check(agent, CHAIN, 1, tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_nobody_finds_the_end_of_the_chain_by_chance(tmp_path):
+    mean_return, num_frames = trained("ppo", CHAIN, 1, tmp_path / "run")
+    assert num_frames >= MAX_FRAMES["ppo", CHAIN]
+    assert mean_return < 0.1
+
+
 @pytest.mark.slow
 def test_r2d2_remembers_a_sign(tmp_path):
     check("r2d2", MAZE, 1, tmp_path / "run")
@@ -137,7 +163,8 @@ def test_sac_reaches_what_it_is_shown(tmp_path):
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [2, 3])
 @pytest.mark.parametrize(
-    ("agent", "task"), [case for case in MAX_FRAMES if case[1] != BLIND]
+    ("agent", "task"),
+    [case for case in MAX_FRAMES if case not in (("ppo", BLIND), ("ppo", CHAIN))],
 )
 def test_other_seeds_learn_too(agent, task, seed, tmp_path):
     check(agent, task, seed, tmp_path / "run")

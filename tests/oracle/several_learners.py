@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from tengen import envs
+from tengen.actors import INTRINSIC
 from tengen.agents.alphazero_loss import AlphaZeroLossConfig, AlphaZeroUpdate
 from tengen.agents.environment_agent import EnvironmentAgent
 from tengen.envs import EnvSpec
@@ -32,7 +33,7 @@ from tengen.nets import Net, ResNetConfig
 from tengen.recipes import make_config
 from tengen.roles import RunConfig
 from tengen.store import Batch
-from tengen.tensors import BoardSpec
+from tengen.tensors import POLICY, BoardSpec
 from tengen.transport import Client, HostFolder, Server
 from tests.unit.learners.learner_fakes import NUM_PLANES, SIDE, FakeTable
 
@@ -45,12 +46,20 @@ ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "vtrace": ("CartPole-v1", {"unroll_length": 6}),
     "a2c": ("CartPole-v1", {"unroll_length": 6}),
     "ppo": ("CartPole-v1", {"unroll_length": 6, "num_epochs": 2, "max_lag": 9}),
+    "rnd": ("CartPole-v1", {"unroll_length": 6, "num_epochs": 2}),
     "pqn": ("CartPole-v1", {"unroll_length": 6, "num_epochs": 2}),
     "dqn": ("CartPole-v1", {"target_period": 3}),
     "iqn": ("CartPole-v1", {"target_period": 3}),
     "r2d2": (
         "CartPole-v1",
         {"burn_in": 2, "unroll_length": 6, "period": 4, "sees_last_step": False},
+    ),
+    **dict.fromkeys(
+        ("ngu", "agent57"),
+        (
+            "CartPole-v1",
+            {"burn_in": 2, "unroll_length": 6, "period": 4, "sees_last_step": False},
+        ),
     ),
     "sac": ("Pendulum-v1", {}),
 }
@@ -136,6 +145,10 @@ def columns_of(case: str, number: int, num_samples: int) -> dict[str, Any]:
         lag = np.where(np.arange(num_samples) < 7, oldest, 8 * number)
         lag = lag - 99 * (number == 10)
         columns["model_version"] = np.repeat(lag[:, None], shape[1], axis=1)
+    if case in ("ngu", "agent57"):
+        number = rng.integers(8, size=num_samples)[:, None].repeat(shape[1], axis=1)
+        columns[POLICY] = np.eye(8, dtype=np.float32)[number]
+        columns[INTRINSIC] = rng.uniform(0, 5, shape).astype(np.float32)
     for name, tensor in layout.memory.items():
         state = rng.normal(size=(num_samples, *tensor.shape))
         columns[f"state/{name}"] = state.astype(np.float32)
@@ -183,7 +196,7 @@ def _config(case: str) -> RunConfig:
     task, settings = ENVIRONMENTS[case]
     run = make_config(task, case, None)
     fields: dict[str, Any] = {"num_units": 8}
-    if case == "r2d2":
+    if case in ("r2d2", "ngu", "agent57"):
         fields["lstm_units"] = 8
     else:
         fields["standardizes"] = True

@@ -17,6 +17,15 @@ from tengen.actors.actions import (
     make_squashed_draws,
     random_choices,
 )
+from tengen.actors.behaviour import (
+    INTRINSIC,
+    Bandit,
+    Behaviour,
+    Behaviours,
+    Explorer,
+    InTurn,
+    Selector,
+)
 from tengen.actors.block import StepBlock, step_tensors
 from tengen.actors.environment import (
     EnvironmentActorConfig,
@@ -28,23 +37,32 @@ from tengen.actors.environment_rows import (
     LAST_REWARD,
     EnvironmentRows,
 )
+from tengen.actors.episodic_memory import EpisodicMemory
 from tengen.actors.processes import GamesOfGeneration, SelfplayProcesses
 from tengen.actors.selfplay import GenerationReport, play_generation
 from tengen.actors.selfplay_config import MAX_SLOTS, BootstrapConfig, SelfplayConfig
 
 __all__ = [
+    "INTRINSIC",
     "LAST_ACTION",
     "LAST_REWARD",
     "MAX_SLOTS",
     "ActionDraws",
+    "Bandit",
+    "Behaviour",
+    "Behaviours",
     "BootstrapConfig",
     "EnvironmentActorConfig",
     "EnvironmentPort",
     "EnvironmentRows",
     "EnvironmentStats",
+    "EpisodicMemory",
+    "Explorer",
     "GamesOfGeneration",
     "GenerationReport",
+    "InTurn",
     "Policy",
+    "Selector",
     "SelfplayConfig",
     "SelfplayProcesses",
     "Slots",

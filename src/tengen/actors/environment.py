@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from tengen import _core
 from tengen.actors.actions import Policy, Slots, clip_actions
+from tengen.actors.behaviour import Behaviour
 from tengen.actors.block import StepBlock
 from tengen.actors.environment_rows import EnvironmentRows
 from tengen.bounds import bounded, check_fields
@@ -125,6 +126,7 @@ class EnvironmentPort:
         seed: int,
         turn_blocks: int,
         slots: Slots | None = None,
+        behaviour: Behaviour | None = None,
         arrays: RowArrays | None = None,
         stats: EnvironmentStats | None = None,
     ) -> None:
@@ -143,6 +145,7 @@ class EnvironmentPort:
             turn_blocks: Number of blocks in a turn, at least 1.
             slots: The range of these copies among all copies of the run; None if the
                 run has no other copies.
+            behaviour: The agent's state beside the network; None if it has none.
             arrays: The rows that inference reads and writes; None for private memory.
             stats: Counters to increment, which ports of one thread may share; None to
                 create them.
@@ -156,6 +159,7 @@ class EnvironmentPort:
         # The columns and model version of a step whose results are not received yet.
         self._sent: tuple[Arrays, int] | None = None
         self._policy = policy
+        self._behaviour = behaviour
         self._block = block
         self._write = write
         self._seed = seed
@@ -265,7 +269,10 @@ class EnvironmentPort:
         self._rows.take_answers(f"of version {version}")
         actions = self._env.spec.actions
         uniforms = self._uniforms(version)
-        chosen = self._policy.act(self.outputs, actions, uniforms, self._slots)
+        seen = self.outputs
+        if self._behaviour is not None:
+            seen = {**seen, **self._behaviour.observe(seen)}
+        chosen = self._policy.act(seen, actions, uniforms, self._slots)
         if self._num_moves != self._rows.arrays.num_moves:
             self._num_moves = self._rows.arrays.num_moves
             self._cut(chosen, version)
@@ -280,7 +287,13 @@ class EnvironmentPort:
 
     def _begin_episodes(self, first: Callable[[], Arrays]) -> None:
         self._rows.begin(self._timed(first))
+        if self._behaviour is not None:
+            self._write_inputs(self._behaviour.begin())
         self._has_begun = True
+
+    def _write_inputs(self, inputs: Arrays) -> None:
+        for name, array in inputs.items():
+            self.inputs[name][:] = array
 
     def _timed(self, wait: Callable[[], _Result]) -> _Result:
         """Returns the result of ``wait``; meanwhile ``busy_s`` is the elapsed time."""
@@ -301,6 +314,8 @@ class EnvironmentPort:
         self._block.append(self._rows.observed, chosen, learned, version)
         self._step += 1
         self._rows.show(step.observation, chosen["action"], reward, step.is_reset)
+        if self._behaviour is not None:
+            self._write_inputs(self._behaviour.step(step.reward, step.is_reset))
         self._count(step)
         self._hand_on()
 

@@ -20,6 +20,7 @@ from tengen.tensors import (
     ACTION_MASK,
     CHOICE_OUTPUTS,
     ILLEGAL,
+    POLICY,
     SCALED_POLICY,
     Signature,
 )
@@ -51,7 +52,7 @@ class EnvironmentRows:
         num_rows: int,
         arrays: RowArrays | None = None,
     ) -> None:
-        """Fills all rows with zeros.
+        """Fills all rows with zeros, and ``POLICY`` with policy 0.
 
         Args:
             signature: The network's signature, including its state.
@@ -64,6 +65,8 @@ class EnvironmentRows:
         self.mask: NDArray[np.bool_] | None = None
         self._masked = CHOICE_OUTPUTS & signature.outputs.keys()
         self._is_scaled = SCALED_POLICY in signature.outputs
+        if POLICY in self.inputs:
+            self.inputs[POLICY][:, 0] = 1
 
     @property
     def inputs(self) -> Arrays:

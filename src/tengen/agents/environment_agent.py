@@ -15,6 +15,7 @@ from tengen import envs, games
 from tengen.actors import (
     LAST_ACTION,
     LAST_REWARD,
+    Behaviour,
     EnvironmentActorConfig,
     Slots,
     StepBlock,
@@ -96,6 +97,15 @@ class EnvironmentAgent(Agent):
     ) -> Arrays:
         """See ``Policy.act``."""
         raise NotImplementedError(f"{type(self).__name__} must define act()")
+
+    def behaviour(self, slots: Slots, seed: int) -> Behaviour | None:
+        """Returns the new state of an actor's copies beside the network; None if none.
+
+        Args:
+            slots: The range of the copies among all copies of the run.
+            seed: Seed of random choices, 0 to 2^64 - 1.
+        """
+        return None
 
     def act_greedily(self, outputs: Arrays, actions: ActionSpec) -> Arrays:
         """See ``Policy.act_greedily``."""

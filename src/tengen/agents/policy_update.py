@@ -31,19 +31,21 @@ _MOST_TIMES = 100.0
 
 
 class RunningSquare:
-    """A running mean of squares over about a hundred batches, initially 1.
+    """A running mean of squares, by default over about a hundred batches; initially 1.
 
     The mean square of a batch is clipped to a hundred times the running mean (at least
-    ``least**2``), so the effect of an outlier halves in about seventy batches.
+    ``least**2``). By default the effect of an outlier halves in about seventy batches.
     """
 
-    def __init__(self, least: float) -> None:
+    def __init__(self, least: float, decay: float = _DECAY) -> None:
         """Creates a running mean without batches.
 
         Args:
             least: The minimum of ``root``, above 0.
+            decay: Decay of the running mean per batch, in [0, 1).
         """
         self._least = least
+        self._decay = decay
         self._square = 0.0
         self._weight = 0.0
 
@@ -56,8 +58,8 @@ class RunningSquare:
         """Adds ``square``, the mean square of a batch; it may be infinite or NaN."""
         most = _MOST_TIMES * max(self._least**2, self._mean)
         bounded = square if square <= most else most  # also for NaN
-        self._square += (1.0 - _DECAY) * (bounded - self._square)
-        self._weight += (1.0 - _DECAY) * (1.0 - self._weight)
+        self._square += (1.0 - self._decay) * (bounded - self._square)
+        self._weight += (1.0 - self._decay) * (1.0 - self._weight)
 
     def numbers(self) -> list[float]:
         """Returns the running mean's state as numbers for a checkpoint."""
@@ -82,7 +84,7 @@ _MOST = 100.0
 
 
 class ReturnScale:
-    """The running root mean square of returns within unrolls, at least 1.
+    """The running root mean square of returns within unrolls, by default at least 1.
 
     Updates divide rewards by this scale. A network whose policy and value share an LSTM
     computes both from activations in [-1, 1]. A value of a hundred would saturate the
@@ -99,18 +101,19 @@ class ReturnScale:
     (arXiv:2301.04104), equation 7, for the minimum scale of 1.
     """
 
-    def __init__(self, discount: float) -> None:
+    def __init__(self, discount: float, square: RunningSquare | None = None) -> None:
         """Creates a scale whose initial value is 1.
 
         Args:
             discount: Discount per step, in [0, 1].
+            square: The running mean of squared returns; None for the default.
         """
         self._discount = discount
-        self._square = RunningSquare(least=1.0)
+        self._square = square or RunningSquare(least=1.0)
 
     @property
     def value(self) -> float:
-        """The number by which rewards are divided, at least 1."""
+        """The number by which rewards are divided."""
         return self._square.root
 
     def scaled(self, reward: Tensor) -> Tensor:

@@ -30,6 +30,7 @@ from tengen.agents.default_nets import shows_screens
 from tengen.agents.policy_agent import PolicyAgent
 from tengen.agents.policy_update import PolicyUpdate
 from tengen.agents.unrolls import (
+    Unrolled,
     first_steps,
     network_inputs,
     time_major,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["Ppo", "PpoUpdate"]
+__all__ = ["Ppo", "PpoUpdate", "shuffled_parts"]
 
 # Default maximum lag in batches, five times the usual lag of actors in other processes.
 _LAG_BATCHES = 25
@@ -177,6 +178,21 @@ class Ppo(PolicyAgent):
         return PpoUpdate(self, envs.env_spec(task).actions)
 
 
+def shuffled_parts(
+    rows: Tensor, num_epochs: int, num_minibatches: int
+) -> Iterator[Tensor]:
+    """Yields the row numbers of each minibatch of a batch, which may have fewer rows.
+
+    The rows are shuffled for each epoch.
+    """
+    import torch
+
+    num_parts = min(num_minibatches, len(rows))
+    for _ in range(num_epochs):
+        # Sample on the CPU, because checkpoints save the CPU generator's state.
+        yield from torch.randperm(len(rows)).to(rows.device).tensor_split(num_parts)
+
+
 class PpoUpdate(PolicyUpdate):
     """PPO's update, with epochs of minibatches and clipped losses.
 
@@ -199,8 +215,6 @@ class PpoUpdate(PolicyUpdate):
         self, net: Net, columns: dict[str, Tensor]
     ) -> Iterator[dict[str, Tensor]]:
         """See ``Update.minibatches``."""
-        import torch
-
         from tengen import losses
 
         group = self.group
@@ -215,16 +229,14 @@ class PpoUpdate(PolicyUpdate):
             rows["behaviour_value"][is_live], rows["returns"][is_live]
         )
         rows["explained_variance"] = explained.expand_as(rows["returns"])
-        num_rows = len(rows["action"])
-        num_parts = min(self._agent.num_minibatches, num_rows)
-        for _ in range(self._agent.num_epochs):
-            # Sample on the CPU, because checkpoints save the CPU generator's state.
-            order = torch.randperm(num_rows).to(rows["action"].device)
-            for part in order.tensor_split(num_parts):
-                own = group.own(len(part))
-                advantage = losses.normalise(rows["advantage"][part], is_live[part])
-                chosen = {name: column[part[own]] for name, column in rows.items()}
-                yield {**chosen, "advantage": advantage[own]}
+        agent = self._agent
+        for part in shuffled_parts(
+            rows["action"], agent.num_epochs, agent.num_minibatches
+        ):
+            own = group.own(len(part))
+            advantage = losses.normalise(rows["advantage"][part], is_live[part])
+            chosen = {name: column[part[own]] for name, column in rows.items()}
+            yield {**chosen, "advantage": advantage[own]}
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
         """See ``Update.loss``.
@@ -248,12 +260,7 @@ class PpoUpdate(PolicyUpdate):
         policy_loss = losses.clipped_surrogate_loss(
             log_prob, before, steps["advantage"], agent.clip_ratio
         )
-        value_loss = losses.clipped_value_loss(
-            outputs["value"],
-            steps["behaviour_value"],
-            steps["returns"],
-            agent.clip_value,
-        )
+        value_loss = self.value_loss(outputs, steps)
         entropy = self.distribution.entropy(policy)
         clipped = losses.is_clipped(log_prob, before, agent.clip_ratio).float()
         metrics = {
@@ -274,6 +281,51 @@ class PpoUpdate(PolicyUpdate):
         )
         return LossParts(loss, metrics)
 
+    def value_loss(
+        self, outputs: dict[str, Tensor], steps: dict[str, Tensor]
+    ) -> Tensor:
+        """Returns the loss of the baseline, ``[T, B]``.
+
+        Args:
+            outputs: The network's outputs ``[T, B, ...]``, by name.
+            steps: Columns ``[T, B, ...]`` of transitions, with those of ``targets``.
+        """
+        from tengen import losses
+
+        return losses.clipped_value_loss(
+            outputs["value"],
+            steps["behaviour_value"],
+            steps["returns"],
+            self._agent.clip_value,
+        )
+
+    def targets(self, rows: Unrolled, ratio: Tensor | None) -> dict[str, Tensor]:
+        """Returns the columns ``[T, B]`` from which the losses are computed.
+
+        They are ``advantage``, ``returns`` and ``behaviour_value``.
+
+        Args:
+            rows: The outputs and columns of unrolls, with scaled rewards.
+            ratio: See ``tengen.losses.gae_targets``.
+        """
+        from tengen import losses
+
+        values = rows.outputs["value"]
+        targets = losses.gae_targets(
+            v=values,
+            reward=rows.columns["reward"],
+            terminated=rows.columns["terminated"],
+            is_reset=rows.columns["is_reset"],
+            discount=self._agent.discount,
+            trace_lambda=self._agent.trace_lambda,
+            ratio=ratio,
+        )
+        return {
+            "advantage": targets.advantages,
+            "returns": targets.returns,
+            "behaviour_value": values[:-1],
+        }
+
     def _with_targets(self, net: Net, columns: dict[str, Tensor]) -> dict[str, Tensor]:
         """Returns the columns of a batch's transitions, with targets added.
 
@@ -281,31 +333,16 @@ class PpoUpdate(PolicyUpdate):
         """
         import torch
 
-        from tengen import losses
-
         with torch.no_grad():
             rows = unroll_of_all(net, columns, self.group)
-            values, ratio = rows.outputs["value"], None
+            ratio = None
             if self._agent.uses_vtrace:
                 log_prob = self.distribution.log_prob(
                     rows.outputs[self.policy_output][:-1], rows.columns["action"]
                 )
                 ratio = (log_prob - rows.columns["behaviour_log_prob"]).exp()
-            targets = losses.gae_targets(
-                v=values,
-                reward=rows.columns["reward"],
-                terminated=rows.columns["terminated"],
-                is_reset=rows.columns["is_reset"],
-                discount=self._agent.discount,
-                trace_lambda=self._agent.trace_lambda,
-                ratio=ratio,
-            )
+            own = self.targets(rows, ratio)
         states = {name: c for name, c in columns.items() if name.startswith(STATE)}
-        own = {
-            "advantage": targets.advantages,
-            "returns": targets.returns,
-            "behaviour_value": values[:-1],
-        }
         transitions = {**rows.columns, **own}
         return {
             **{name: column.transpose(0, 1) for name, column in transitions.items()},

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from tengen.actors import EnvironmentActorConfig
 from tengen.agents.default_nets import net_for, shows_boards, shows_screens
+from tengen.agents.ppo import shuffled_parts
 from tengen.agents.q_agent import EpsilonAgent, q_values
 from tengen.agents.unrolls import (
     answer_legally,
@@ -173,19 +174,14 @@ class PqnUpdate(Update):
         self, net: Net, columns: dict[str, Tensor]
     ) -> Iterator[dict[str, Tensor]]:
         """Computes the targets, then yields transitions; see ``Update.minibatches``."""
-        import torch
-
-        group = self.group
+        agent, group = self._agent, self.group
         rows = transitions(net, self._with_targets(net, columns), group)
         rows = {name: group.gather_rows(column) for name, column in rows.items()}
-        num_rows = len(rows["action"])
-        num_parts = min(self._agent.num_minibatches, num_rows)
-        for _ in range(self._agent.num_epochs):
-            # Sample on the CPU, because checkpoints save the CPU generator's state.
-            order = torch.randperm(num_rows).to(rows["action"].device)
-            for part in order.tensor_split(num_parts):
-                own = part[group.own(len(part))]
-                yield {name: column[own] for name, column in rows.items()}
+        for part in shuffled_parts(
+            rows["action"], agent.num_epochs, agent.num_minibatches
+        ):
+            own = part[group.own(len(part))]
+            yield {name: column[own] for name, column in rows.items()}
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
         """See ``Update.loss``.

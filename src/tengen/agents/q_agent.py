@@ -16,6 +16,7 @@ from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.evaluation import Acting
 from tengen.learners import Update
+from tengen.learners.update import load_module, module_state
 from tengen.tensors import ACTION_MASK, Signature, TensorSpec
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ __all__ = [
     "TargetUpdate",
     "acting_errors",
     "q_values",
+    "signed_hyperbolic",
+    "signed_parabolic",
 ]
 
 _MANY_COPIES = 256
@@ -201,13 +204,11 @@ class TargetUpdate(Update):
 
     def state(self) -> dict[str, Tensor]:
         """See ``Update.state``."""
-        return {f"target.{n}": t for n, t in self.target.state_dict().items()}
+        return module_state("target.", self.target)
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """See ``Update.load_state``."""
-        self.target.load_state_dict(
-            {name.removeprefix("target."): tensor for name, tensor in tensors.items()}
-        )
+        load_module("target.", self.target, tensors)
 
 
 def q_values(outputs: dict[str, Tensor], inputs: dict[str, Tensor]) -> Tensor:
@@ -258,7 +259,7 @@ def acting_errors(
     """
     reached: NDArray[Any] = steps[Q_BEST][:, 1:].astype(np.float64)
     if rescaling_epsilon is not None:
-        reached = _signed_parabolic(reached, rescaling_epsilon)
+        reached = signed_parabolic(reached, rescaling_epsilon)
     is_live = steps["is_reset"][:, :-1] == 0
     goes_on = discount * (steps["terminated"][:, :-1] == 0)
     # Before a reset step, and at the item's end, bootstrap from the next Q value.
@@ -269,18 +270,20 @@ def acting_errors(
         returns = steps["reward"][:, :-1] + goes_on * follows
         follows = np.where(is_cut, reached, np.roll(returns, -1, axis=1))
     if rescaling_epsilon is not None:
-        returns = _signed_hyperbolic(returns, rescaling_epsilon)
+        returns = signed_hyperbolic(returns, rescaling_epsilon)
     return np.where(is_live, returns - steps[Q_TAKEN][:, :-1], 0.0)
 
 
-def _signed_hyperbolic(x: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+def signed_hyperbolic(x: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+    """Does ``tengen.losses.signed_hyperbolic``."""
     rescaled: NDArray[np.float64] = (
         np.sign(x) * (np.sqrt(np.abs(x) + 1.0) - 1.0) + epsilon * x
     )
     return rescaled
 
 
-def _signed_parabolic(y: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+def signed_parabolic(y: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+    """Does ``tengen.losses.signed_parabolic``."""
     root = np.sqrt(1.0 + 4.0 * epsilon * (np.abs(y) + 1.0 + epsilon))
     back: NDArray[np.float64] = np.sign(y) * (
         np.square((root - 1.0) / (2.0 * epsilon)) - 1.0

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["R2d2", "R2d2Update"]
+__all__ = ["R2d2", "R2d2Update", "learned_outputs"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,22 +217,27 @@ class R2d2Update(TargetUpdate):
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
         """See ``Update.loss``."""
+        return self.q_loss(net, columns)
+
+    def q_loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
+        """Returns the loss of the Q values; see ``Update.loss``."""
         import torch
 
         from tengen import losses
 
         agent, steps = self._agent, time_major(columns)
-        q_online = self._q_values(net, columns, steps)
+        q_online = q_values(*learned_outputs(net, columns, agent.burn_in))
         with torch.no_grad():
-            q_target = self._q_values(self.target, columns, steps)
+            q_target = q_values(*learned_outputs(self.target, columns, agent.burn_in))
         learned = {name: column[agent.burn_in :] for name, column in steps.items()}
+        reward, discount = self.goals(learned)
         targets = losses.n_step_targets(
-            reward=learned["reward"][:-1],
+            reward=reward,
             terminated=learned["terminated"][:-1],
             is_reset=learned["is_reset"],
             bootstrap=losses.double_q_values(q_online, q_target),
             num_steps=agent.num_steps,
-            discount=agent.discount,
+            discount=discount,
             rescaling_epsilon=agent.rescaling_epsilon,
         )
         is_live = learned["is_reset"][:-1] == 0
@@ -245,21 +250,35 @@ class R2d2Update(TargetUpdate):
         priorities = losses.sequence_priorities(errors, is_live > 0, agent.eta)
         return LossParts(loss, metrics, priorities + LEAST_PRIORITY)
 
-    def _q_values(
-        self, net: Net, columns: dict[str, Tensor], steps: dict[str, Tensor]
-    ) -> Tensor:
-        """Returns Q values ``[unroll_length + 1, B, A]`` after a burn-in."""
-        import torch
+    def goals(self, learned: dict[str, Tensor]) -> tuple[Tensor, float | Tensor]:
+        """Returns the rewards ``[T, B]`` to learn, and their discount per step.
 
-        from tengen.nets.modules.standard import uncounted
+        Args:
+            learned: Columns ``[T + 1, B, ...]`` of the steps after the burn-in.
+        """
+        return learned["reward"][:-1], self._agent.discount
 
-        burn_in = self._agent.burn_in
-        inputs, state = network_inputs(net, columns)
-        is_first = first_steps(steps["is_reset"])
-        if burn_in > 0:
-            with torch.no_grad(), uncounted(net):
-                before = {name: column[:burn_in] for name, column in inputs.items()}
-                _, state = unroll_legally(net, before, state, is_first[:burn_in])
-        learned = {name: column[burn_in:] for name, column in inputs.items()}
-        outputs, _ = unroll_legally(net, learned, state, is_first[burn_in:])
-        return q_values(outputs, learned)
+
+def learned_outputs(
+    net: Net, columns: dict[str, Tensor], burn_in: int
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Returns outputs and inputs ``[unroll_length + 1, B, ...]`` after a burn-in.
+
+    Args:
+        net: The network in training, or the target network.
+        columns: Columns of a batch ``[B, T, ...]``, and stored states ``[B, ...]``.
+        burn_in: Number of steps that only update the recurrent state.
+    """
+    import torch
+
+    from tengen.nets.modules.standard import uncounted
+
+    inputs, state = network_inputs(net, columns)
+    is_first = first_steps(columns["is_reset"].transpose(0, 1))
+    if burn_in > 0:
+        with torch.no_grad(), uncounted(net):
+            before = {name: column[:burn_in] for name, column in inputs.items()}
+            _, state = unroll_legally(net, before, state, is_first[:burn_in])
+    learned = {name: column[burn_in:] for name, column in inputs.items()}
+    outputs, _ = unroll_legally(net, learned, state, is_first[burn_in:])
+    return outputs, learned

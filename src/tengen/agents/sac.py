@@ -43,6 +43,7 @@ from tengen.errors import UsageError
 from tengen.evaluation import Acting
 from tengen.experience import ExperienceConfig, ItemLayout, ReplayConfig
 from tengen.learners import AdamWConfig, LearnerConfig, LossParts, Update
+from tengen.learners.update import load_module, module_state
 from tengen.nets import MlpConfig, NetConfig
 from tengen.tensors import ACTION_MASK, FRAMES, TensorSpec
 
@@ -291,21 +292,15 @@ class SacUpdate(Update):
     def state(self) -> dict[str, Tensor]:
         """See ``Update.state``."""
         return {
-            **{f"critics.{n}": t for n, t in self.critics.state_dict().items()},
-            **{f"target.{n}": t for n, t in self.target.state_dict().items()},
+            **module_state("critics.", self.critics),
+            **module_state("target.", self.target),
             "log_temperature": self.log_temperature.detach(),
         }
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """See ``Update.load_state``."""
-        for prefix, module in (("critics.", self.critics), ("target.", self.target)):
-            module.load_state_dict(
-                {
-                    name.removeprefix(prefix): tensor
-                    for name, tensor in tensors.items()
-                    if name.startswith(prefix)
-                }
-            )
+        load_module("critics.", self.critics, tensors)
+        load_module("target.", self.target, tensors)
         self.log_temperature.data.copy_(tensors["log_temperature"])
 
     def _target_entropy(self, inputs: dict[str, Tensor]) -> float | Tensor:

@@ -91,7 +91,8 @@ class Optimizer:
             others: Parameters that are trained with the network but not averaged.
         """
         self._config = config
-        self._parameters = [*net.parameters(), *others]
+        trained = (p for p in net.parameters() if p.requires_grad)
+        self._parameters = [*trained, *others]
         self._groups = _groups(config, net, self._parameters)
         self.num_steps = 0
         self.average: Net = copy.deepcopy(net).eval().requires_grad_(False)
@@ -110,8 +111,8 @@ class Optimizer:
         """Performs one optimizer step. Blocks until the step is computed.
 
         Args:
-            gradients: Contiguous gradients of ``net.parameters()`` and then of
-                ``others``, in this order; clipping scales them in place.
+            gradients: Contiguous gradients of those of ``net.parameters()`` that
+                require one, and then of ``others``; clipping scales them in place.
             remaining: As in ``learning_rate_at``.
             asked: As in ``learning_rate_at``.
 

@@ -74,7 +74,8 @@ class Shards:
         """
         self._net = net
         self._update = update
-        self._parameters = [*net.parameters(), *update.parameters()]
+        trained = (p for p in net.parameters() if p.requires_grad)
+        self._parameters = [*trained, *update.parameters()]
         self._replicas = [_replica(net, dtype) for _ in range(num_shards)]
         # Norm statistics of the network and of each copy, in the same order. Listed
         # once, because listing takes a large fraction of a small network's step.

@@ -9,11 +9,22 @@ from tengen.learners.group import ALONE, Group
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from tengen.nets import Net
 
-__all__ = ["LossParts", "Update"]
+__all__ = ["LossParts", "Update", "load_module", "module_state"]
+
+
+def module_state(prefix: str, module: nn.Module) -> dict[str, Tensor]:
+    """Returns a module's tensors for ``Update.state``, named with a prefix."""
+    return {prefix + name: tensor for name, tensor in module.state_dict().items()}
+
+
+def load_module(prefix: str, module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Restores a module from the tensors whose names begin with a prefix."""
+    own = {name for name in tensors if name.startswith(prefix)}
+    module.load_state_dict({n.removeprefix(prefix): tensors[n] for n in own})
 
 
 class LossParts(NamedTuple):

@@ -40,6 +40,7 @@ from tengen.losses.ppo import (
 from tengen.losses.q_learning import (
     double_q_values,
     dueling,
+    mixed_values,
     n_step_targets,
     quantile_huber_loss,
     sequence_priorities,
@@ -81,6 +82,7 @@ __all__ = [
     "lead_huber",
     "make_distribution",
     "mean_score_huber",
+    "mixed_values",
     "n_step_targets",
     "normalise",
     "ownership_cross_entropy",

@@ -4,7 +4,8 @@ Source: Schulman et al. 2016, "High-Dimensional Continuous Control Using General
 Advantage Estimation", equation (16).
 
 Differs from the paper: a trace may contain several episodes, and may end before an
-episode ends.
+episode ends. For the stream of rewards that continues across episodes Burda et al.
+2018, "Exploration by Random Network Distillation" (arXiv:1810.12894), section 2.3.
 
 Legend: T time, B batch. All tensors are float32 and time-major.
 """
@@ -38,6 +39,7 @@ def gae_targets(
     discount: float,
     trace_lambda: float,
     ratio: Tensor | None = None,
+    crosses_episodes: bool = False,
 ) -> GaeTargets:
     """Returns the advantages and returns of traces, one trace per column.
 
@@ -57,6 +59,10 @@ def gae_targets(
         advantage[t] = delta[t] + discount * trace_lambda * handed_on[t + 1]
         handed_on[t] = min(1, ratio[t]) * advantage[t]
 
+    With ``crosses_episodes``, an episode's last action is followed by the next
+    episode's first observation, as if there were one endless episode without reset
+    steps. A termination then ends nothing.
+
     Args:
         v: ``[T + 1, B]`` values of the observations.
         reward: ``[T, B]`` rewards of the actions.
@@ -67,11 +73,16 @@ def gae_targets(
         trace_lambda: In [0, 1]; 0 uses one reward, 1 all rewards to the trace's end.
         ratio: ``[T, B]`` probability ratios pi(a) / mu(a) of the actions, at least 0;
             pi is the learner's policy and mu the actor's. None: all ratios are 1.
+        crosses_episodes: Whether values and advantages propagate from an episode to
+            the previous one.
     """
     with torch.no_grad():
         num_steps = len(reward)
         is_live = is_reset[:num_steps] == 0
         goes_on = discount * (terminated == 0).to(v.dtype)
+        if crosses_episodes:
+            goes_on = torch.full_like(goes_on, discount)
+            v = _without_resets(v, is_live)
         delta = (reward + goes_on * v[1:] - v[:-1]) * is_live
         decay = trace_lambda * goes_on * is_live
         weight = torch.ones_like(delta) if ratio is None else ratio.clamp(max=1.0)
@@ -79,6 +90,15 @@ def gae_targets(
         advantages = []
         for t in reversed(range(num_steps)):
             advantages.append(delta[t] + decay[t] * handed_on)
-            handed_on = weight[t] * advantages[-1]
+            own = weight[t] * advantages[-1]
+            handed_on = own.where(is_live[t], handed_on) if crosses_episodes else own
         stacked = torch.stack(advantages[::-1])
         return GaeTargets(stacked, weight * stacked + v[:-1])
+
+
+def _without_resets(v: Tensor, is_live: Tensor) -> Tensor:
+    """Returns ``v`` with the next row's value in each reset step."""
+    rows = [v[-1]]
+    for t in reversed(range(len(is_live))):
+        rows.append(torch.where(is_live[t], v[t], rows[-1]))
+    return torch.stack(rows[::-1])

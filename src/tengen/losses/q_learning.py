@@ -20,9 +20,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from tengen.tensors import ILLEGAL
+
 __all__ = [
     "double_q_values",
     "dueling",
+    "mixed_values",
     "n_step_targets",
     "quantile_huber_loss",
     "sequence_priorities",
@@ -40,7 +43,7 @@ def n_step_targets(
     is_reset: Tensor,
     bootstrap: Tensor,
     num_steps: int,
-    discount: float,
+    discount: float | Tensor,
     rescaling_epsilon: float | None = None,
 ) -> Tensor:
     """Returns n-step targets for the actions' Q values, ``[T, B]``, without gradient.
@@ -62,7 +65,8 @@ def n_step_targets(
             row T is ignored.
         bootstrap: ``[T + 1, B]`` values of the observations; row 0 is ignored.
         num_steps: Number n of rewards in a target, at least 1.
-        discount: Discount per step, in [0, 1].
+        discount: Discount per step, in [0, 1]; a tensor ``[T, B]`` has that of each
+            action.
         rescaling_epsilon: Epsilon of ``signed_hyperbolic`` if bootstraps and targets
             are rescaled; None for no rescaling. Rewards are never rescaled.
     """
@@ -109,6 +113,29 @@ def dueling(value: Tensor, advantage: Tensor, mask: Tensor | None = None) -> Ten
     total = advantage.masked_fill(~is_legal, 0.0).sum(-1, keepdim=True)
     mean = total / is_legal.sum(-1, keepdim=True)
     return value[..., None] + advantage - mean
+
+
+def mixed_values(
+    extrinsic: Tensor, intrinsic: Tensor, beta: Tensor, rescaling_epsilon: float
+) -> Tensor:
+    """Returns the rescaled sum of two rescaled values, ``[..., A]``, without gradient.
+
+    The result is h(g(extrinsic) + beta * g(intrinsic)), where h is
+    ``signed_hyperbolic`` and g its inverse. Entries below half of ``ILLEGAL`` remain
+    those of ``extrinsic``.
+
+    Source: Badia et al. 2020, "Agent57" (arXiv:2003.13350), section 3.1.
+
+    Args:
+        extrinsic: ``[..., A]``, values of the environment's rewards.
+        intrinsic: ``[..., A]``, values of intrinsic rewards.
+        beta: ``[..., 1]``, the weight of intrinsic rewards, at least 0.
+        rescaling_epsilon: Epsilon of ``signed_hyperbolic``.
+    """
+    with torch.no_grad():
+        parts = [signed_parabolic(q, rescaling_epsilon) for q in (extrinsic, intrinsic)]
+        mixed = signed_hyperbolic(parts[0] + beta * parts[1], rescaling_epsilon)
+        return torch.where(extrinsic < ILLEGAL / 2, extrinsic, mixed)
 
 
 def td_errors(q_tm1: Tensor, a_tm1: Tensor, targets: Tensor) -> Tensor:

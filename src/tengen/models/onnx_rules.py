@@ -286,6 +286,13 @@ def _flatten(
     return graph.emit("Flatten", x, axis=1)
 
 
+def _unflatten(graph: GraphBuilder, x: Value, dim: int, sizes: Sequence[int]) -> Value:
+    if dim != 1 or x.num_axes != 2:
+        raise NoRuleError("unflatten has an ONNX rule only for axis 1 of two")
+    # A size of 0 stands for that of the batch.
+    return graph.emit("Reshape", x, graph.constant(np.array([0, *sizes], np.int64)))
+
+
 def _softmax(graph: GraphBuilder, x: Value, dim: int) -> Value:
     return graph.emit("Softmax", x, axis=dim)
 
@@ -338,6 +345,7 @@ RULES: dict[str, Rule] = {
     "tanh": _unary("Tanh"),
     "to": _to,
     "transpose": _transpose,
+    "unflatten": _unflatten,
     "unsqueeze": _unsqueeze,
 }
 """Rules by name of the torch function or tensor method; they take its arguments."""

@@ -20,7 +20,7 @@ from tengen.config import check
 from tengen.errors import UsageError
 from tengen.games.protocol import Game
 from tengen.open_config import OpenConfig
-from tengen.tensors import BoardSpec, Signature
+from tengen.tensors import EMBEDDING, BoardSpec, Signature
 
 __all__ = ["NUM_HORIZONS", "NetConfig", "board_of", "check_board"]
 
@@ -69,12 +69,14 @@ class NetConfig(OpenConfig, package="tengen.nets"):
         """Returns a new ``Net`` with random weights from torch's generator.
 
         By default calls ``tengen.nets.modules.KIND.build`` with ``wanted`` and this
-        config.
+        config. If ``EMBEDDING`` is wanted, the result also judges novelty, and contains
+        a network of this kind for the other outputs.
 
         Raises:
             UsageError: See ``signature``.
         """
-        module = importlib.import_module(f"tengen.nets.modules.{self.kind}")
+        kind = "novelty" if EMBEDDING in wanted.outputs else self.kind
+        module = importlib.import_module(f"tengen.nets.modules.{kind}")
         return module.build(wanted, self)
 
     def targets(self, board: BoardSpec) -> frozenset[str]:

@@ -134,6 +134,7 @@ _RECIPES = (
     ),
     _of_environments("vtrace", "any environment, module:Env"),
     _of_environments("ppo", "any environment"),
+    _of_environments("rnd", "environments whose rewards are rare; PPO with novelty"),
     _of_environments("a2c", "any environment; A3C with several actors"),
     _of_environments(
         "pqn", "environments with a Discrete action space, without replay"
@@ -144,6 +145,12 @@ _RECIPES = (
     ),
     _of_environments(
         "r2d2", "partially observed environments with a Discrete action space"
+    ),
+    _of_environments(
+        "ngu", "environments with a Discrete action space whose rewards are rare"
+    ),
+    _of_environments(
+        "agent57", "as ngu, with a bandit that chooses how much to explore"
     ),
     _of_environments("sac", "environments with a Box or Discrete action space"),
 )

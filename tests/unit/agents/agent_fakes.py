@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tengen.actors import EnvironmentPort
+from tengen.actors import EnvironmentPort, Slots
 from tengen.envs import ActionSpec, EnvSpec, Step
 from tengen.experience import ReplayConfig, StepTable
 from tengen.nets import Net, NetConfig
@@ -217,4 +217,5 @@ def port_of(agent, net, env, steps):
         steps.writer("actor-0", env.num_envs, first).append,
         seed=1,
         turn_blocks=agent.turn_blocks(steps.layout),
+        behaviour=agent.behaviour(Slots(0, env.num_envs, env.num_envs), 1),
     )

@@ -154,3 +154,51 @@ def test_a_worked_trace_of_ratios():
     # A quarter of the second row's 4 is propagated: 3 + 1/4 * 1.
     assert found.advantages.flatten().tolist() == [3.25, 4.0]
     assert found.returns.flatten().tolist() == [4.25, 5.0]
+
+
+@pytest.mark.parametrize("with_ratio", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_across_episodes_it_is_one_endless_episode(seed, with_ratio):
+    rows = random_rows(seed)
+    ratio = np.random.default_rng(seed).uniform(0.2, 2.0, rows.reward.shape)
+    found = gae_targets(
+        v=tensor(rows.v),
+        **tensors(rows),
+        discount=0.9,
+        trace_lambda=0.7,
+        ratio=tensor(ratio) if with_ratio else None,
+        crosses_episodes=True,
+    )
+    for b in range(rows.reward.shape[1]):
+        # The same trace without its reset rows, in which no episode ends.
+        live = ~rows.is_reset[:-1, b]
+        no_ends = torch.zeros((int(live.sum()), 1))
+        endless = gae_targets(
+            v=tensor(np.append(rows.v[:-1, b][live], rows.v[-1, b]))[:, None],
+            reward=tensor(rows.reward[live, b])[:, None],
+            terminated=no_ends,
+            is_reset=no_ends,
+            discount=0.9,
+            trace_lambda=0.7,
+            ratio=tensor(ratio[live, b])[:, None] if with_ratio else None,
+        )
+        for name in ("advantages", "returns"):
+            got, expected = (getattr(one, name).numpy() for one in (found, endless))
+            np.testing.assert_allclose(got[live, b], expected[:, 0], atol=1e-12)
+        assert (found.advantages.numpy()[~live, b] == 0).all()
+
+
+def test_two_streams_of_a_worked_row_differ_at_the_end():
+    # Row 1 terminates; its endless return bootstraps from row 3, after the reset.
+    given = {
+        "v": torch.tensor(V)[:, None],
+        "reward": torch.tensor(REWARD)[:, None],
+        "terminated": torch.tensor(TERMINATED)[:, None],
+        "is_reset": torch.tensor(IS_RESET)[:, None],
+        "discount": 0.5,
+        "trace_lambda": 0.0,
+    }
+    assert gae_targets(**given).returns[1].item() == 3.0
+    endless = gae_targets(**given, crosses_episodes=True)
+    assert endless.returns[1].item() == 3.0 + 8.0 / 2
+    assert endless.returns[3].item() == 1.0 + 32.0 / 2

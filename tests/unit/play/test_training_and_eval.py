@@ -23,11 +23,14 @@ MODULE = "tests.unit.play.own_forms"
 NUM_EPISODES = 12
 CASES = [
     ("a2c", "Walk", {}),
+    ("agent57", "Walk", {"lstm_units": 8}),
     ("dqn", "NestedWalk", {}),
     ("iqn", "Walk", {}),
+    ("ngu", "Walk", {"lstm_units": 8}),
     ("pqn", "Walk", {}),
     ("ppo", "Numbers", {"lstm_units": 8, "sees_last_step": True}),
     ("r2d2", "Walk", {"lstm_units": 8}),
+    ("rnd", "Walk", {}),
     ("sac", "Numbers", {}),
     ("sac", "Walk", {}),
     ("vtrace", "ManyChoices", {"lstm_units": 8, "sees_last_step": True}),

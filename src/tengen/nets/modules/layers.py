@@ -71,7 +71,7 @@ def shaped(rows: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Returns ``rows``, ``[B, N]``, reshaped to ``[B, *shape]``."""
     if shape == ():
         return rows.squeeze(1)
-    return rows if len(shape) == 1 else rows.reshape(-1, *shape)
+    return rows if len(shape) == 1 else torch.unflatten(rows, 1, shape)
 
 
 class LayerNorm(nn.Module):

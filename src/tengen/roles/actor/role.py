@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tengen import envs
-from tengen.actors import EnvironmentPort, EnvironmentStats, Slots
+from tengen.actors import Behaviours, EnvironmentPort, EnvironmentStats, Slots
 from tengen.agents import EnvironmentAgent
 from tengen.envs import Env, GroupEnv
 from tengen.errors import EnvError
@@ -50,6 +50,7 @@ class ActorRole(Role):
         self._link: ActorLink | None = None
         self._envs: Sequence[Env | GroupEnv] = []
         self._ports: list[EnvironmentPort] = []
+        self._behaviours = Behaviours(run.actors / f"behaviour-{context.index}.json")
         self._stats = EnvironmentStats()
         self._begun_s: float | None = None
         self._num_lives = 0
@@ -95,6 +96,7 @@ class ActorRole(Role):
                 # Only log the error, because the items already written are valid.
                 traceback.print_exc()
         self._link, self._envs, self._ports = None, [], []
+        self._behaviours.clear()
         self._stats = EnvironmentStats()
 
     def _begin(self) -> ActorLink:
@@ -143,6 +145,11 @@ class ActorRole(Role):
         first = context.index * agent.actor.num_envs
         for env, group in zip(self._envs, link.groups, strict=True):
             self._begun_s = time.monotonic()
+            total = num_actors * agent.actor.num_envs
+            slots = Slots(first, group.num_envs, total)
+            behaviour = agent.behaviour(slots, draw_seed)
+            if behaviour is not None:
+                self._behaviours.add(behaviour)
             port = EnvironmentPort(
                 env,
                 agent,
@@ -151,7 +158,8 @@ class ActorRole(Role):
                 group.write,
                 seed=draw_seed,
                 turn_blocks=agent.turn_blocks(link.layout),
-                slots=Slots(first, group.num_envs, num_actors * agent.actor.num_envs),
+                slots=slots,
+                behaviour=behaviour,
                 arrays=group.arrays,
                 stats=self._stats,
             )
@@ -171,6 +179,7 @@ class ActorRole(Role):
         stepped_s = stats.step_s
         start_s = time.monotonic()
         driven = link.drive(self._ports)
+        self._behaviours.save()
         self.waits_for = ""
         seconds = max(1e-9, time.monotonic() - start_s)
         after = self._counts()
