@@ -28,6 +28,7 @@ from tengen.actors.environment_rows import (
     LAST_REWARD,
     EnvironmentRows,
 )
+from tengen.actors.playback import play_back
 from tengen.actors.processes import GamesOfGeneration, SelfplayProcesses
 from tengen.actors.selfplay import GenerationReport, play_generation
 from tengen.actors.selfplay_config import MAX_SLOTS, BootstrapConfig, SelfplayConfig
@@ -55,6 +56,7 @@ __all__ = [
     "is_legal",
     "make_action_draws",
     "make_squashed_draws",
+    "play_back",
     "play_generation",
     "random_choices",
     "step_tensors",

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.errors import UsageError
 from tengen.evaluation import Acting
 from tengen.experience import (
+    Demonstrations,
     ExperienceConfig,
     FirstPriorities,
     ItemLayout,
@@ -55,6 +57,9 @@ class EnvironmentAgent(Agent):
     draws_actions: ClassVar[bool] = True
     """Whether ``act`` samples actions from a policy that the network outputs. If not,
     exploration depends on settings of the run, which a model's files do not contain."""
+
+    takes_demos: ClassVar[bool] = False
+    """Whether the agent learns from demonstrations, ``store.demos``, and needs them."""
 
     discount: float = bounded(0.99, 0, 1)
     """Discount factor per step, in [0, 1]. The horizon is about 1 / (1 - discount)
@@ -210,6 +215,12 @@ class EnvironmentAgent(Agent):
         if not isinstance(store, ReplayConfig):
             rule = f"must be table with agent {self.kind}; leave it out"
             raise UsageError(f"store.kind ({store.kind}) {rule}")
+        check(
+            self.takes_demos or not store.demos,
+            "store.demos",
+            store.demos,
+            f"must be left out with agent {self.kind}; use --agent r2d3",
+        )
         name, given = "max_items", store.max_items
         needed = self._items_of_turn() + learner.batch_size - 1
         what = "the items of a turn and those left over from a batch"
@@ -231,8 +242,25 @@ class EnvironmentAgent(Agent):
         store: ExperienceConfig,
         learner: LearnerConfig,
     ) -> None:
-        """See ``Agent.check_task``; checks that items can store the network's state."""
+        """See ``Agent.check_task``; checks that items can store the network's state.
+
+        Also checks all demonstrations.
+        """
         self.layout(net.signature(self.signature(task)).state)
+        if not self.takes_demos:
+            return
+        assert isinstance(store, ReplayConfig)
+        check(
+            bool(store.demos),
+            "store.demos",
+            '""',
+            f"must be a folder of demonstrations with agent {self.kind}; give --demos "
+            "FOLDER, see tengen demos record -h",
+        )
+        demos = Demonstrations(Path(store.demos))
+        demos.check_fits(envs.env_spec(task))
+        for _ in demos:
+            pass
 
     def signature(self, task: str) -> Signature:
         """See ``Agent.signature``."""
