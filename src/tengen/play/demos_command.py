@@ -88,6 +88,7 @@ def demos_record(args: argparse.Namespace) -> dict[str, Any]:
     check_range("episodes", args.episodes, 1, _MAX_EPISODES)
     check_range("seed", args.seed, 0, MAX_SEED)
     check_new_folder(args.out)
+    allow(args.task)
     check(not is_game(args.task), "task", args.task, "must be an environment")
     if args.source is None:
         return _record_keys(args)
@@ -123,7 +124,6 @@ def demos_record(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _record_keys(args: argparse.Namespace) -> dict[str, Any]:
-    allow(args.task)
     spec = envs.env_spec(args.task)
     actions, keys = spec.actions, args.keys
     is_single = actions.is_discrete and actions.shape == ()

@@ -28,6 +28,7 @@ CASES = [
     ("pqn", "Walk", {}),
     ("ppo", "Numbers", {"lstm_units": 8, "sees_last_step": True}),
     ("r2d2", "Walk", {"lstm_units": 8}),
+    ("r2d3", "Walk", {"lstm_units": 8}),
     ("sac", "Numbers", {}),
     ("sac", "Walk", {}),
     ("vtrace", "ManyChoices", {"lstm_units": 8, "sees_last_step": True}),

@@ -26,6 +26,7 @@ from tengen.experience import (
 )
 from tengen.roles.config.run_config import Family, RunConfig, Schedule
 from tengen.run import RunDirectory
+from tengen.run.publish import reach
 from tengen.store import Column, Store
 
 if TYPE_CHECKING:
@@ -177,12 +178,17 @@ class Environments(Family, agents=EnvironmentAgent):
                 num_before=layout.num_before,
             )
             writer = table.writer(_DEMO_WRITER, 1, sequence=0)
+
+            def write(columns: envs.Arrays, state: envs.Arrays) -> int:
+                reach("demos.block", demos.episodes.folder)
+                return writer.append(columns, state)
+
             play_back(
                 spec,
                 demos.episodes,
                 config.signature,
                 block,
-                writer.append,
+                write,
                 demos.num_blocks,
             )
             steps.flush()
