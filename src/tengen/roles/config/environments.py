@@ -11,7 +11,7 @@ import numpy as np
 from tengen import envs
 from tengen.actors import StepBlock, play_back
 from tengen.agents import EnvironmentAgent
-from tengen.errors import RunError
+from tengen.errors import UsageError
 from tengen.experience import (
     Demonstrations,
     Experience,
@@ -162,8 +162,7 @@ class Environments(Family, agents=EnvironmentAgent):
         """Inserts the demonstrations that the table does not have yet.
 
         Raises:
-            UsageError: An episode is damaged.
-            RunError: The table has other demonstrations.
+            UsageError: An episode is damaged, or the table has other demonstrations.
         """
         table, config = steps.demos, self.config
         assert table is not None
@@ -193,7 +192,7 @@ class Environments(Family, agents=EnvironmentAgent):
             )
             steps.flush()
         if table.num_inserts != demos.num_items:
-            raise RunError(
+            raise UsageError(
                 f"store.demos ({demos.episodes.folder}) must not change during a run, "
                 "which has copied other demonstrations; restore the folder, or choose "
                 "another --out"
