@@ -53,7 +53,7 @@ def test_a_killed_recording_leaves_all_or_nothing(point: str, tmp_path: Path) ->
         again = record(out)
         assert again.returncode == 0, again.stderr
     demos = Demonstrations(out)
-    assert [len(episode.reward) for episode in demos] == list(demos.contents.lengths)
+    assert [len(episode["reward"]) for episode in demos] == list(demos.contents.lengths)
     # What the killed process left is gone with the next recording.
     assert record(tmp_path / "more").returncode == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["demos", "more"]
@@ -86,7 +86,7 @@ def test_a_learner_killed_while_it_copies_them_copies_the_rest(
         # Every observation of the episodes is in an item, and each item is there once.
         assert num_items == len(np.unique(seen.reshape(len(seen), -1), axis=0))
         found = np.unique(seen.reshape(-1, 4), axis=0)
-        made = [episode.observation["observation"] for episode in Demonstrations(demos)]
+        made = [episode["observation"] for episode in Demonstrations(demos)]
         assert len(found) == sum(lengths) + len(lengths)
         np.testing.assert_array_equal(found, np.unique(np.concatenate(made), axis=0))
     finally:

@@ -20,7 +20,6 @@ from tengen.envs import env_spec
 from tengen.errors import UsageError
 from tengen.experience import (
     Demonstrations,
-    Episode,
     ExperienceWriter,
     Manifest,
     SegmentReader,
@@ -401,14 +400,13 @@ def _use_config(folder: Path) -> None:
 
 def _make_demos(folder: Path) -> None:
     spec = env_spec("CartPole-v1")
-    flags = np.zeros(3, np.bool_)
-    episode = Episode(
-        {"observation": np.ones((4, 4), np.float32)},
-        np.zeros(3, np.int64),
-        np.ones(3, np.float32),
-        np.arange(3) == 2,
-        flags,
-    )
+    episode = {
+        "observation": np.ones((4, 4), np.float32),
+        "action": np.zeros(3, np.int64),
+        "reward": np.ones(3, np.float32),
+        "terminated": np.arange(3) == 2,
+        "truncated": np.zeros(3, np.bool_),
+    }
 
     def record(add: Any) -> None:
         for _ in range(2):

@@ -72,7 +72,7 @@ def test_a_run_goes_on_with_the_same_demonstrations(folder, tmp_path):
         assert done.returncode == 0, done.stderr
     num_items, seen = items_of(out)
     demos = Demonstrations(folder)
-    made = np.concatenate([episode.observation["observation"] for episode in demos])
+    made = np.concatenate([episode["observation"] for episode in demos])
     # Items of 13 steps begin every 4 steps, and cover all steps and 13 more.
     num_written = -(-(demos.num_steps + 4 + 13) // 4) * 4
     assert num_items == (num_written - 13) // 4 + 1
@@ -117,10 +117,7 @@ def damaged(folder, to, change):
     shutil.copytree(folder, to)
     path = to / "000002.npz"
     episode = Demonstrations(folder).episode(2)
-    columns = episode._asdict()
-    columns.pop("life_lost")
-    columns |= columns.pop("observation")
-    change(path, columns)
+    change(path, dict(episode))
     return to
 
 

@@ -68,6 +68,7 @@ class _Player:
 
     def __init__(self, spec: EnvSpec, episodes: Iterator[Episode]) -> None:
         self.spec = spec
+        self._names = list(spec.observation_tensors)
         self._episodes = episodes
 
     def reset(self) -> Arrays:
@@ -77,21 +78,16 @@ class _Player:
     def step(self, actions: NDArray[Any]) -> Step:
         episode, t = self._episode, self._time
         no = np.zeros(1, np.bool_)
-        lives = episode.life_lost
-        if t == len(episode.reward):
+        has_lives = "life_lost" in episode
+        if t == len(episode["reward"]):
             none = np.zeros(1, np.float32)
-            lost = None if lives is None else no
-            return Step(self.reset(), none, no, no, ~no, lost)
+            return Step(self.reset(), none, no, no, ~no, no if has_lives else None)
         self._time += 1
-        now = slice(t, t + 1)
-        return Step(
-            self._seen(),
-            episode.reward[now],
-            episode.terminated[now],
-            episode.truncated[now],
-            no,
-            None if lives is None else lives[now],
+        reward, terminated, truncated = (
+            episode[name][t : t + 1] for name in ("reward", "terminated", "truncated")
         )
+        lost = episode["life_lost"][t : t + 1] if has_lives else None
+        return Step(self._seen(), reward, terminated, truncated, no, lost)
 
     def num_uniforms(self, actions: ActionSpec) -> int:
         return 1
@@ -104,10 +100,10 @@ class _Player:
         slots: Slots,
     ) -> Arrays:
         # A reset step ignores its action.
-        t = min(self._time, len(self._episode.action) - 1)
-        return {"action": self._episode.action[t : t + 1]}
+        action = self._episode["action"]
+        t = min(self._time, len(action) - 1)
+        return {"action": action[t : t + 1]}
 
     def _seen(self) -> Arrays:
         now = slice(self._time, self._time + 1)
-        seen = self._episode.observation
-        return {name: array[now] for name, array in seen.items()}
+        return {name: self._episode[name][now] for name in self._names}

@@ -26,7 +26,6 @@ from tengen.experience.config import (
 from tengen.experience.demonstrations import (
     Demonstrations,
     Episode,
-    check_new_folder,
     write_demonstrations,
 )
 from tengen.experience.experience import (
@@ -105,7 +104,6 @@ __all__ = [
     "WindowConfig",
     "adopt_writer",
     "begin_generation",
-    "check_new_folder",
     "check_window_memory",
     "claim_ahead",
     "claim_writer",

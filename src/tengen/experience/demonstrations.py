@@ -22,10 +22,9 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tengen.config import check, from_dict, to_dict
 from tengen.envs import ActionSpec, Arrays, EnvSpec, legal_actions
@@ -55,21 +54,8 @@ _MAX_EPISODES = 1_000_000
 _FLAGS = ("terminated", "truncated")
 
 
-class Episode(NamedTuple):
-    """A complete episode of T steps; the module docstring describes the arrays."""
-
-    observation: Arrays
-    """The observations ``[T + 1, ...]`` by name, and the action masks if any."""
-    action: NDArray[Any]
-    """``[T, ...]``, the actions in the space ``EnvSpec.actions``."""
-    reward: NDArray[Any]
-    """``[T]`` float32, the rewards."""
-    terminated: NDArray[Any]
-    """``[T]`` bool, whether the step reached a terminal state."""
-    truncated: NDArray[Any]
-    """``[T]`` bool, whether a limit cut the episode short after the step."""
-    life_lost: NDArray[Any] | None = None
-    """``[T]`` bool, see ``tengen.envs.Step``; None if the task has no lives."""
+Episode: TypeAlias = Arrays
+"""An episode: the arrays in the module docstring, by name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,60 +116,50 @@ class Contents:
             name: The episode's name, for error messages.
 
         Raises:
-            UsageError: An array has a wrong shape or dtype, a number is not finite, an
-                action does not exist or is illegal, or the end is missing.
+            UsageError: An array is missing or unknown, or has a wrong shape or dtype; a
+                number is not finite; an action does not exist or is illegal; or the end
+                is not at the last step.
         """
-        num_steps = len(episode.reward) if np.ndim(episode.reward) == 1 else 0
-        wanted = self._arrays(num_steps, has_lives=episode.life_lost is not None)
-        given = _columns_of(episode)
 
         def refuse(what: str, rule: str) -> UsageError:
             return UsageError(f"{what} of {name} {rule}; {_ADVICE}")
 
-        if num_steps == 0 or given.keys() != wanted.keys():
+        num_steps = len(np.atleast_1d(episode.get("reward", np.zeros(0))))
+        lives = episode.keys() & {"life_lost"}
+        wanted = {
+            **{
+                column: (spec.dtype, (num_steps + 1, *spec.shape))
+                for column, spec in self.observations.items()
+            },
+            "action": (self.action.dtype, (num_steps, *self.action.shape)),
+            "reward": ("float32", (num_steps,)),
+            **dict.fromkeys((*_FLAGS, *lives), ("bool", (num_steps,))),
+        }
+        if num_steps == 0 or episode.keys() != wanted.keys():
             rule = f"must be {', '.join(wanted)} of at least one step"
-            raise refuse(f"columns ({', '.join(given)})", rule)
+            raise refuse(f"columns ({', '.join(episode)})", rule)
         for column, (dtype, shape) in wanted.items():
-            array = given[column]
+            array = episode[column]
             if (array.dtype.name, array.shape) != (dtype, shape):
                 rule = f"must be {dtype} {list(shape)}"
                 raise refuse(f"{column} ({array.dtype} {list(array.shape)})", rule)
             if array.dtype.kind == "f" and not np.isfinite(array).all():
                 raise refuse(f"{column} (not finite)", "must be finite")
-        ends = episode.terminated | episode.truncated
+        ends = episode["terminated"] | episode["truncated"]
         if ends[:-1].any() or not ends[-1]:
             rule = "must be terminated or truncated at the last step, and only there"
             raise refuse(f"end ({ends.sum()} in {num_steps} steps)", rule)
-        self._check_choices(episode, refuse)
-
-    def _check_choices(self, episode: Episode, refuse: Any) -> None:
-        action, choices = episode.action, self.num_choices
-        flat = action.reshape(len(action), -1)
+        action, choices = episode["action"], self.num_choices
+        flat = action.reshape(num_steps, -1)
         if choices and not ((flat >= 0) & (flat < choices)).all():
             raise refuse("action", f"must be 0 to {np.array(choices) - 1}")
-        mask = episode.observation.get(ACTION_MASK)
-        if mask is None:
-            return
-        starts = np.cumsum((0, *choices[:-1]))
-        if not np.logical_or.reduceat(mask, starts, axis=1)[:-1].all():
-            raise refuse(ACTION_MASK, "must have a legal choice in every step")
-        if (legal_actions(action, mask[:-1], choices) != action).any():
-            raise refuse("action", f"must be legal according to {ACTION_MASK}")
-
-    def _arrays(
-        self, num_steps: int, *, has_lives: bool
-    ) -> dict[str, tuple[str, tuple[int, ...]]]:
-        """Returns the dtype and shape of each column of an episode."""
-        flags = (*_FLAGS, *(("life_lost",) if has_lives else ()))
-        return {
-            **{
-                name: (spec.dtype, (num_steps + 1, *spec.shape))
-                for name, spec in self.observations.items()
-            },
-            "action": (self.action.dtype, (num_steps, *self.action.shape)),
-            "reward": ("float32", (num_steps,)),
-            **dict.fromkeys(flags, ("bool", (num_steps,))),
-        }
+        if ACTION_MASK in episode:
+            mask = episode[ACTION_MASK][:-1]
+            starts = np.cumsum((0, *choices[:-1]))
+            if not np.logical_or.reduceat(mask, starts, axis=1).all():
+                raise refuse(ACTION_MASK, "must have a legal choice in every step")
+            if (legal_actions(action, mask, choices) != action).any():
+                raise refuse("action", f"must be legal according to {ACTION_MASK}")
 
 
 class Demonstrations:
@@ -259,22 +235,15 @@ class Demonstrations:
         path = _path(self.folder, index)
         try:
             with _EpisodeReader(path) as reader:
-                columns = {name: reader.read(name) for name in reader.names()}
+                episode = {name: reader.read(name) for name in reader.names()}
         except RunError as error:
             raise UsageError(str(error)) from error
-        empty = np.zeros(0)
-        known = ("action", "reward", *_FLAGS)
-        action, reward, terminated, truncated = (
-            columns.pop(name, empty) for name in known
-        )
-        lives = columns.pop("life_lost", None)
-        episode = Episode(columns, action, reward, terminated, truncated, lives)
         self.contents.check_episode(episode, path)
         length = self.contents.lengths[index]
-        if len(reward) != length:
+        found = len(episode["reward"])
+        if found != length:
             raise UsageError(
-                f"length ({len(reward)}) of {path} must be {length}, as in {_NAME}; "
-                f"{_ADVICE}"
+                f"length ({found}) of {path} must be {length}, as in {_NAME}; {_ADVICE}"
             )
         return episode
 
@@ -316,10 +285,10 @@ def write_demonstrations(
             index = len(lengths)
             check(index < _MAX_EPISODES, "episodes", index + 1, "are too many; stop")
             contents.check_episode(episode, f"episode {index}")
-            data = pack({}, _columns_of(episode), deflates=True)
+            data = pack({}, episode, deflates=True)
             _path(temporary, index).write_bytes(data)
-            returns.append(float(episode.reward.sum(dtype=np.float64)))
-            lengths.append(len(episode.reward))
+            returns.append(float(episode["reward"].sum(dtype=np.float64)))
+            lengths.append(len(episode["reward"]))
 
         record(add)
         check(bool(lengths), "episodes", 0, "must be at least 1; record one")
@@ -353,10 +322,3 @@ class _EpisodeReader(ArchiveReader):
 
 def _path(folder: Path, index: int) -> Path:
     return folder / f"{index:06d}.npz"
-
-
-def _columns_of(episode: Episode) -> Arrays:
-    """Returns all arrays of an episode by name."""
-    columns = episode._asdict()
-    observation, lives = columns.pop("observation"), columns.pop("life_lost")
-    return {**observation, **columns, **({} if lives is None else {"life_lost": lives})}

@@ -21,7 +21,7 @@ from tengen.envs.copies import MAX_SEED, one_line
 from tengen.envs.spaces import Actions, Observations
 from tengen.errors import RunError, UsageError
 from tengen.evaluation import Recorder, play_episodes
-from tengen.experience import (
+from tengen.experience.demonstrations import (
     Demonstrations,
     Episode,
     check_new_folder,
@@ -303,13 +303,13 @@ def _imported(given: Any, observations: Observations, actions: Actions) -> Episo
     # Some datasets do not mark the end of an episode that was cut short.
     if num_steps and not (terminated | truncated).any():
         truncated = np.arange(num_steps) == num_steps - 1
-    return Episode(
-        arrays,
-        actions.from_gymnasium(np.asarray(given.actions)),
-        np.asarray(given.rewards, np.float32),
-        terminated,
-        truncated,
-    )
+    return {
+        **arrays,
+        "action": actions.from_gymnasium(np.asarray(given.actions)),
+        "reward": np.asarray(given.rewards, np.float32),
+        "terminated": terminated,
+        "truncated": truncated,
+    }
 
 
 def demos_show_arguments(parser: argparse.ArgumentParser) -> None:

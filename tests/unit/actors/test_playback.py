@@ -70,7 +70,7 @@ def test_the_blocks_are_an_actor_s(task):
             port.begin(9)
             while port.next():
                 port.done()
-    num_blocks = sum(len(episode.reward) + 1 for episode in episodes) // K
+    num_blocks = sum(len(episode["reward"]) + 1 for episode in episodes) // K
     block = StepBlock(agent.columns(spec), 1, K, is_closed=False)
     play_back(spec, episodes, signature, block, taking(played), num_blocks)
     assert len(played) == num_blocks
@@ -108,6 +108,6 @@ def test_the_first_episode_follows_the_last():
         np.concatenate([block[name][0] for block in blocks]).tolist()
         for name in ("observation", "is_reset")
     )
-    lengths = [len(episode.reward) for episode in episodes] * 3
+    lengths = [len(episode["reward"]) for episode in episodes] * 3
     assert seen == [n for length in lengths for n in range(length + 1)][:15]
     assert resets == [n == last for last in lengths for n in range(last + 1)][:15]

@@ -6,7 +6,7 @@ import numpy as np
 
 from tengen import envs
 from tengen.evaluation import Recorder
-from tengen.experience import Episode, write_demonstrations
+from tengen.experience import write_demonstrations
 from tengen.games import allow
 
 __all__ = ["episode_of", "made_episodes", "record_with", "write_episodes"]
@@ -50,11 +50,11 @@ def episode_of(spec, num_steps, seed=0, **changes):
     shape = (num_steps, *spec.actions.shape)
     action = rng.random(shape) * (spec.actions.num_choices or 1.0)
     last = np.arange(num_steps) == num_steps - 1
-    made = Episode(
-        observation,
-        action.reshape(shape).astype(spec.actions.tensor.dtype),
-        rng.random(num_steps, np.float32),
-        last,
-        np.zeros(num_steps, np.bool_),
-    )
-    return made._replace(**changes)
+    return {
+        **observation,
+        "action": action.reshape(shape).astype(spec.actions.tensor.dtype),
+        "reward": rng.random(num_steps, np.float32),
+        "terminated": last,
+        "truncated": np.zeros(num_steps, np.bool_),
+        **changes,
+    }

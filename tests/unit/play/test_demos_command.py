@@ -60,7 +60,7 @@ def test_an_agent_is_recorded_as_eval_scores_it(tmp_path, publish_agent, demos, 
     for name in ("returns", "lengths"):
         assert sorted(report[name]) == pytest.approx(sorted(scored[name]))
     read = Demonstrations(tmp_path / "demos")
-    assert [float(e.reward.sum()) for e in read] == pytest.approx(report["returns"])
+    assert [float(e["reward"].sum()) for e in read] == pytest.approx(report["returns"])
     shown = demos("show", tmp_path / "demos")
     assert shown == (0, {**report, "folder": str(tmp_path / "demos")}, "")
 
@@ -74,9 +74,9 @@ def test_a_person_plays_with_keys(tmp_path, demos, press):
     assert code == 0
     assert report["lengths"] == [10, 10]
     first, second = Demonstrations(out)
-    assert first.action.tolist() == [0, 1] * 4 + [0, 0]
-    assert second.action.tolist() == [1] * 10
-    assert second.truncated.tolist() == [False] * 9 + [True]
+    assert first["action"].tolist() == [0, 1] * 4 + [0, 0]
+    assert second["action"].tolist() == [1] * 10
+    assert second["truncated"].tolist() == [False] * 9 + [True]
 
 
 def test_the_end_of_the_input_keeps_complete_episodes(tmp_path, demos, press):
@@ -97,9 +97,9 @@ def test_an_illegal_key_is_no_action(tmp_path, demos, press):
     code, _, _ = demos("record", DOORS, "--keys", "--episodes", 2, "--out", out)
     assert code == 0
     for episode in Demonstrations(out):
-        mask = episode.observation["action_mask"][:-1]
-        assert np.take_along_axis(mask, episode.action[:, None], axis=1).all()
-        assert len(episode.action) == 10
+        mask = episode["action_mask"][:-1]
+        assert np.take_along_axis(mask, episode["action"][:, None], axis=1).all()
+        assert len(episode["action"]) == 10
 
 
 @pytest.mark.parametrize(
@@ -204,12 +204,12 @@ def test_a_dataset_of_minari_is_imported(tmp_path, demos, minari):
     assert report["returns"] == [5.0, 1.5]
     assert (report["task"], report["source"]) == (CARTPOLE, "it")
     first, second = Demonstrations(tmp_path / "demos")
-    assert first.action.tolist() == [0, 1, 2, 3, 0]
-    assert first.observation["observation/x"].dtype == np.float32
-    assert first.observation["observation/x"][-1] == pytest.approx([1.0, 1.1])
-    assert first.observation["observation/n"].tolist() == [[0, 1, 0]] * 6
+    assert first["action"].tolist() == [0, 1, 2, 3, 0]
+    assert first["observation/x"].dtype == np.float32
+    assert first["observation/x"][-1] == pytest.approx([1.0, 1.1])
+    assert first["observation/n"].tolist() == [[0, 1, 0]] * 6
     # An episode without an end was cut short.
-    assert (second.terminated.any(), second.truncated.tolist()) == (
+    assert (second["terminated"].any(), second["truncated"].tolist()) == (
         False,
         [False, False, True],
     )
@@ -224,7 +224,7 @@ def test_continuous_actions_are_imported(tmp_path, demos, minari):
     read = Demonstrations(tmp_path / "demos")
     assert read.contents.task == "mine"
     (episode,) = read
-    np.testing.assert_allclose(episode.action, actions.reshape(4, 6), rtol=1e-6)
+    np.testing.assert_allclose(episode["action"], actions.reshape(4, 6), rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -335,8 +335,9 @@ class Recorder(EnvWrapper):
         """See ``Env.step``."""
         step = super().step(actions)
         taken = {"action": actions, **step._asdict()}
-        for lost in ("observation", "is_reset", *_no_lives(step)):
-            taken.pop(lost)
+        del taken["observation"], taken["is_reset"]
+        if step.life_lost is None:
+            del taken["life_lost"]
         for i in np.flatnonzero(self._left).tolist():
             row = _row(step.observation, i)
             if step.is_reset[i]:
@@ -346,12 +347,8 @@ class Recorder(EnvWrapper):
             self._steps[i].append(_row(taken, i))
             if step.terminated[i] or step.truncated[i]:
                 self._left[i] -= 1
-                self._add(Episode(_stacked(self._seen[i]), **_stacked(self._steps[i])))
+                self._add({**_stacked(self._seen[i]), **_stacked(self._steps[i])})
         return step
-
-
-def _no_lives(step: Step) -> tuple[str, ...]:
-    return ("life_lost",) if step.life_lost is None else ()
 
 
 def _row(arrays: Arrays, copy: int) -> Arrays:

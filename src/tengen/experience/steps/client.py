@@ -149,12 +149,7 @@ class StepDraws:
         )
 
     def writer(
-        self,
-        name: str,
-        num_slots: int,
-        first: FirstPriorities | None = None,
-        *,
-        sequence: int | None = None,
+        self, name: str, num_slots: int, first: FirstPriorities | None = None
     ) -> SlotWriter:
         """Returns a writer for an actor's slots; see ``SlotWriter``.
 
@@ -162,14 +157,16 @@ class StepDraws:
             name: The actor's name, which must be unique among writers.
             num_slots: Number N of the actor's slots.
             first: Computes the priorities of new items; None for ``max_priority``.
-            sequence: See ``SlotWriter``.
 
         Raises:
             UsageError: Another writer has the name.
         """
         names = [f"{name}/{slot}" for slot in range(num_slots)]
-        writers = [self._slot(name) for name in names]
-        return SlotWriter(self, writers, first, sequence=sequence)
+        return SlotWriter(self, [self._slot(name) for name in names], first)
+
+    def repeating_writer(self, name: str) -> SlotWriter:
+        """Returns a writer for one slot that skips the items that ``name`` inserted."""
+        return SlotWriter(self, [self._slot(name)], sequence=0)
 
     def count(self, num_rows: int, num_episodes: int) -> None:
         """Receives counts of written frames and ended episodes; ignored by default."""

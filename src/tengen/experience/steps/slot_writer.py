@@ -64,9 +64,8 @@ class SlotWriter:
         table: The table to write to.
         writers: The store writers, one per slot.
         first: Computes the priorities of new items; None for the maximum recent one.
-        sequence: Sequence number of each writer's first item, so that items that an
-            earlier writer of the same steps has inserted are not inserted again. None:
-            all items are new.
+        sequence: Sequence number of each writer's first item, so that the store skips
+            items that an earlier writer has inserted. None: all items are new.
     """
 
     def __init__(

@@ -139,12 +139,7 @@ class StepTable(StepDraws):
         return self._store.address
 
     def writer(
-        self,
-        name: str,
-        num_slots: int,
-        first: FirstPriorities | None = None,
-        *,
-        sequence: int | None = None,
+        self, name: str, num_slots: int, first: FirstPriorities | None = None
     ) -> SlotWriter:
         """Returns a writer for an actor's slots; see ``StepDraws.writer``.
 
@@ -159,7 +154,7 @@ class StepTable(StepDraws):
             "create it with more",
         )
         self._slots_left -= num_slots
-        return super().writer(name, num_slots, first, sequence=sequence)
+        return super().writer(name, num_slots, first)
 
     def refresh(self) -> int:
         """Returns the number of items inserted since the last call."""

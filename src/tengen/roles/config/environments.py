@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tengen import envs
-from tengen.actors import StepBlock, play_back
+from tengen.actors import StepBlock
+from tengen.actors.playback import play_back
 from tengen.agents import EnvironmentAgent
 from tengen.errors import UsageError
 from tengen.experience import (
@@ -176,7 +177,7 @@ class Environments(Family, agents=EnvironmentAgent):
                 is_closed=layout.is_closed,
                 num_before=layout.num_before,
             )
-            writer = table.writer(_DEMO_WRITER, 1, sequence=0)
+            writer = table.repeating_writer(_DEMO_WRITER)
 
             def write(columns: envs.Arrays, state: envs.Arrays) -> int:
                 reach("demos.block", demos.episodes.folder)

@@ -50,7 +50,7 @@ def write(writer, first, num_steps):
 
 
 def fill(table, num_steps=60):
-    write(table.demos.writer("demos", 1, sequence=0), FIRST_DEMO, DEMO_STEPS)
+    write(table.demos.repeating_writer("demos/0"), FIRST_DEMO, DEMO_STEPS)
     write(table.writer("actor-0", 1), 0, num_steps)
 
 
@@ -176,14 +176,14 @@ def test_the_same_seed_draws_the_same_batches_also_after_a_resumption(tmp_path):
 
 def test_items_that_are_there_are_not_inserted_twice(tmp_path):
     table = open_table(tmp_path)
-    write(table.demos.writer("demos", 1, sequence=0), FIRST_DEMO, DEMO_STEPS - 6)
+    write(table.demos.repeating_writer("demos/0"), FIRST_DEMO, DEMO_STEPS - 6)
     table.flush()
     assert table.demos.num_inserts == NUM_DEMOS - 3
     table.close()
     table = open_table(tmp_path)
     try:
         assert table.demos.num_inserts == NUM_DEMOS - 3
-        write(table.demos.writer("demos", 1, sequence=0), FIRST_DEMO, DEMO_STEPS)
+        write(table.demos.repeating_writer("demos/0"), FIRST_DEMO, DEMO_STEPS)
         assert table.demos.num_inserts == NUM_DEMOS
         batch = table.demos.sample_own(64)
         first = batch.columns["observation/number"][:, 0] - FIRST_DEMO
