@@ -17,8 +17,15 @@ import numpy as np
 from tengen import _core
 from tengen.actors import Bandit, Behaviours, EpisodicMemory, Explorer, Slots
 from tengen.config import from_dict, to_dict
+from tengen.envs import env_spec
 from tengen.errors import UsageError
-from tengen.experience import ExperienceWriter, Manifest, SegmentReader
+from tengen.experience import (
+    Demonstrations,
+    ExperienceWriter,
+    Manifest,
+    SegmentReader,
+    write_demonstrations,
+)
 from tengen.experience.games.journal import read_journal
 from tengen.experience.rows.derived_rows import DerivedRows
 from tengen.experience.rows.imported import ImportedRows, write_rows
@@ -418,7 +425,32 @@ def _use_behaviours(folder: Path) -> None:
     kept.save()
 
 
+def _make_demos(folder: Path) -> None:
+    spec = env_spec("CartPole-v1")
+    episode = {
+        "observation": np.ones((4, 4), np.float32),
+        "action": np.zeros(3, np.int64),
+        "reward": np.ones(3, np.float32),
+        "terminated": np.arange(3) == 2,
+        "truncated": np.zeros(3, np.bool_),
+    }
+
+    def record(add: Any) -> None:
+        for _ in range(2):
+            add(episode)
+
+    write_demonstrations(folder / "demos", spec, record, source="fuzz")
+
+
+def _use_demos(folder: Path) -> None:
+    demos = Demonstrations(folder / "demos")
+    demos.check_fits(env_spec("CartPole-v1"))
+    for _ in demos:
+        pass
+
+
 SURFACES = (
+    Surface("demos", _make_demos, _use_demos, 200),
     Surface("katago", _make_katago, _use_katago, 100, _pack_katago),
     Surface("minigo_checkpoint", _make_checkpoint, _use_checkpoint, 80, _repair_index),
     Surface("minigo_examples", _make_examples, _use_examples, 200, _frame_record),

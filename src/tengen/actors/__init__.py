@@ -38,6 +38,7 @@ from tengen.actors.environment_rows import (
     EnvironmentRows,
 )
 from tengen.actors.episodic_memory import EpisodicMemory
+from tengen.actors.playback import play_back
 from tengen.actors.processes import GamesOfGeneration, SelfplayProcesses
 from tengen.actors.selfplay import GenerationReport, play_generation
 from tengen.actors.selfplay_config import MAX_SLOTS, BootstrapConfig, SelfplayConfig
@@ -73,6 +74,7 @@ __all__ = [
     "is_legal",
     "make_action_draws",
     "make_squashed_draws",
+    "play_back",
     "play_generation",
     "random_choices",
     "step_tensors",

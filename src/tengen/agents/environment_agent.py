@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,6 +31,7 @@ from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.errors import UsageError
 from tengen.evaluation import Acting
 from tengen.experience import (
+    Demonstrations,
     ExperienceConfig,
     FirstPriorities,
     ItemLayout,
@@ -56,6 +58,9 @@ class EnvironmentAgent(Agent):
     draws_actions: ClassVar[bool] = True
     """Whether ``act`` samples actions from a policy that the network outputs. If not,
     exploration depends on settings of the run, which a model's files do not contain."""
+
+    takes_demos: ClassVar[bool] = False
+    """Whether the agent learns from demonstrations, ``store.demos``, and needs them."""
 
     discount: float = bounded(0.99, 0, 1)
     """Discount factor per step, in [0, 1]. The horizon is about 1 / (1 - discount)
@@ -220,6 +225,12 @@ class EnvironmentAgent(Agent):
         if not isinstance(store, ReplayConfig):
             rule = f"must be table with agent {self.kind}; leave it out"
             raise UsageError(f"store.kind ({store.kind}) {rule}")
+        check(
+            self.takes_demos or not store.demos,
+            "store.demos",
+            store.demos,
+            f"must be left out with agent {self.kind}; use --agent r2d3",
+        )
         name, given = "max_items", store.max_items
         needed = self._items_of_turn() + learner.batch_size - 1
         what = "the items of a turn and those left over from a batch"
@@ -243,12 +254,12 @@ class EnvironmentAgent(Agent):
     ) -> None:
         """See ``Agent.check_task``.
 
-        Checks that items can store the network's state, and that an action mask applies
-        to an output of the network.
+        Checks that items can store the network's state, that an action mask applies to
+        an output of the network, and all demonstrations.
         """
-        wanted = self.signature(task)
+        wanted, spec = self.signature(task), envs.env_spec(task)
         self.layout(net.signature(wanted).state)
-        if envs.env_spec(task).has_action_mask:
+        if spec.has_action_mask:
             check(
                 bool(CHOICE_OUTPUTS & wanted.outputs.keys()),
                 f"outputs of agent {self.kind}",
@@ -256,6 +267,20 @@ class EnvironmentAgent(Agent):
                 f"must include one of {', '.join(sorted(CHOICE_OUTPUTS))}, because "
                 f"{task} has an action mask; rename the output with a value per choice",
             )
+        if not self.takes_demos:
+            return
+        assert isinstance(store, ReplayConfig)
+        check(
+            bool(store.demos),
+            "store.demos",
+            '""',
+            f"must be a folder of demonstrations with agent {self.kind}; give --demos "
+            "FOLDER, see tengen demos record -h",
+        )
+        demos = Demonstrations(Path(store.demos))
+        demos.check_fits(spec)
+        for _ in demos:
+            pass
 
     def signature(self, task: str) -> Signature:
         """See ``Agent.signature``."""

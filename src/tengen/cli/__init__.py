@@ -185,6 +185,22 @@ COMMANDS = (
         "tengen.models.onnx_command:export_onnx",
         "export a model to ONNX for other programs",
     ),
+    Command(
+        "demos record",
+        "tengen.play.demos_command:demos_record",
+        "record episodes of an agent or of yourself, to learn from",
+        talks=True,
+    ),
+    Command(
+        "demos import",
+        "tengen.play.demos_command:demos_import",
+        "import a Minari dataset as demonstrations",
+    ),
+    Command(
+        "demos show",
+        "tengen.play.demos_command:demos_show",
+        "check demonstrations, and show what they contain",
+    ),
     Command("bench", "tengen.cli.bench.command:bench", "measure a component's speed"),
     Command(
         "completion",

@@ -286,9 +286,17 @@ class Actions:
             action: A Gymnasium action of discrete choices.
             mask: ``[1, A]`` bool, the legal choices.
         """
-        own = (np.asarray(action, np.int64).ravel() - self._first).reshape(1, -1)
+        own = self.from_gymnasium(np.asarray(action)[None])
         (legal,) = legal_actions(own, mask, self.spec.num_choices)
         return self.to_own(legal.reshape(self.spec.shape))
+
+    def from_gymnasium(self, native: NDArray[Any]) -> NDArray[Any]:
+        """Converts Gymnasium actions ``[N, ...]`` to actions that fit ``spec``."""
+        tensor = self.spec.tensor
+        own = native.reshape(len(native), -1)
+        if self.spec.is_discrete:
+            own = own.astype(np.int64) - self._first
+        return own.astype(tensor.dtype).reshape(len(native), *tensor.shape)
 
     def to_gymnasium(self, actions: NDArray[Any], num_envs: int) -> NDArray[Any]:
         """Converts actions to Gymnasium actions, ``[N, *shape of the space]``.

@@ -22,6 +22,7 @@ from tengen.evaluation.episodes.play import (
     Acting,
     ActingMode,
     EpisodesReport,
+    Recorder,
     play_episodes,
 )
 from tengen.evaluation.gate import (
@@ -96,6 +97,7 @@ __all__ = [
     "PlayedGame",
     "PlayedGate",
     "RandomPlayer",
+    "Recorder",
     "SprtGate",
     "Tally",
     "TargetConfig",

@@ -23,6 +23,11 @@ from tengen.experience.config import (
     SamplesPerInsertConfig,
     WindowConfig,
 )
+from tengen.experience.demonstrations import (
+    Demonstrations,
+    Episode,
+    write_demonstrations,
+)
 from tengen.experience.experience import (
     Divided,
     Experience,
@@ -59,6 +64,7 @@ from tengen.experience.rows.window import (
 )
 from tengen.experience.steps.client import StepClient, StepDraws
 from tengen.experience.steps.item_layout import STATE, ItemLayout
+from tengen.experience.steps.mixing import Mixture
 from tengen.experience.steps.room import StepPlan, plan_steps
 from tengen.experience.steps.slot_writer import FirstPriorities
 from tengen.experience.steps.table import StepTable
@@ -68,7 +74,9 @@ __all__ = [
     "NUM_VALIDATION_ROWS",
     "STATE",
     "TRAIN_WRITER",
+    "Demonstrations",
     "Divided",
+    "Episode",
     "Experience",
     "ExperienceConfig",
     "ExperiencePart",
@@ -80,6 +88,7 @@ __all__ = [
     "ItemLayout",
     "JournalGap",
     "Manifest",
+    "Mixture",
     "OpenGeneration",
     "OpenSegment",
     "ReplayConfig",
@@ -104,5 +113,6 @@ __all__ = [
     "read_table",
     "sample_positions",
     "sealed_generation",
+    "write_demonstrations",
     "writer_directory",
 ]

@@ -311,6 +311,14 @@ class ReplayConfig(ExperienceConfig):
     importance_exponent: float = bounded(0.4, 0, 1)
     """For ``prioritized``: how much importance weights in the loss correct the bias of
     prioritized sampling, from 0 (not at all) to 1 (fully)."""
+    demos: str = ""
+    """Folder of demonstrations, see ``tengen demos``, which the agent also learns from.
+    They are copied into the run when it begins, but the folder must remain. Empty for
+    none. Stored as a full path."""
+    demo_share: float = bounded(0.25, 0, 1, "use 0.25", above=True, below=True)
+    """Probability that an element of a batch is a demonstration, in (0, 1), if there
+    are ``demos``. The learner makes ``1 / (1 - demo_share)`` times as many optimizer
+    steps, because ``samples_per_item`` applies only to the other elements."""
     timeout_s: float = bounded(
         300.0,
         0,
@@ -341,6 +349,11 @@ class ReplayConfig(ExperienceConfig):
                 value,
                 f"must be 1 with the fifo sampler; set store.{name}=1",
             )
+
+    def checked(self, task: str) -> ReplayConfig:
+        """Returns the config with an absolute path of ``demos``."""
+        path = str(Path(self.demos).resolve()) if self.demos else ""
+        return dataclasses.replace(self, demos=path)
 
     @property
     def is_queue(self) -> bool:

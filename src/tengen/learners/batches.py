@@ -88,6 +88,7 @@ def rows_to_learn(
     arrays: dict[str, Any] = dict(batch.columns)
     metrics: dict[str, float] = {}
     lag = is_new = None
+    lag_sum, lag_size = 0.0, 0
     if "model_version" in arrays:
         lag = num_steps - arrays["model_version"]
         if update.max_lag is not None:
@@ -95,17 +96,19 @@ def rows_to_learn(
             if not is_new.all():
                 arrays = {name: column[is_new] for name, column in arrays.items()}
                 lag = lag[is_new]
+        # No model acted in demonstrations, whose version is -1.
+        of_models = lag[lag <= num_steps]
+        lag_sum, lag_size = float(of_models.sum()), of_models.size
     exponent = update.importance_exponent
     num_given, num_rows = len(batch.keys), len(batch.keys)
     if lag is not None:
         num_rows = len(lag)
     greatest = None if exponent is None else batch.greatest_weight(exponent)
-    lag_sum, lag_size = (0.0, 0) if lag is None else (float(lag.sum()), lag.size)
     each = group.gather([num_given, num_rows, lag_sum, lag_size, greatest or 0.0])
     num_given, num_rows = int(each[:, 0].sum()), int(each[:, 1].sum())
     if is_new is not None:
         metrics["too_old"] = 1.0 - num_rows / num_given
-    if lag is not None and num_rows > 0:
+    if lag is not None and each[:, 3].sum() > 0:
         metrics["lag_steps"] = float(each[:, 2].sum() / each[:, 3].sum())
     if exponent is not None:
         # Scale the weights so that the maximum over all learners' rows is 1.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -65,6 +66,7 @@ class Call:
     frames: int | None = None
     out: Path | str | None = None
     seed: int | None = None
+    demos: Path | str | None = None
     threads: int | None = None
     devices: str | None = None
     settings: Sequence[str] = ()
@@ -76,7 +78,7 @@ class Call:
     _fits_generations: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        """Checks numeric arguments; converts ``actors`` and ``seed`` to settings."""
+        """Checks numeric arguments; converts some arguments to settings."""
         check(
             self.launch != "inline" or self.actors is None or self.actors == 1,
             "actors",
@@ -95,6 +97,9 @@ class Call:
         first = [] if self.seed is None else [f"seed={self.seed}"]
         if self.actors is not None:
             first.append(f"launch.roles.actor.count={self.actors}")
+        if self.demos is not None:
+            path = str(Path(self.demos).resolve())
+            first.append(f"store.demos={json.dumps(path)}")
         self.settings = [*first, *self.settings]
 
     @property

@@ -152,6 +152,7 @@ _RECIPES = (
     _of_environments(
         "agent57", "as ngu, with a bandit that chooses how much to explore"
     ),
+    _of_environments("r2d3", "as r2d2, with demonstrations (tengen demos)"),
     _of_environments("sac", "environments with a Box or Discrete action space"),
 )
 """The table of recipes; the first recipe that supports a task is its default."""

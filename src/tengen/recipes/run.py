@@ -71,6 +71,7 @@ def train_task(
     frames: int | None = None,
     out: Path | str | None = None,
     seed: int | None = None,
+    demos: Path | str | None = None,
     threads: int | None = None,
     devices: str | None = None,
     settings: Sequence[str] = (),
@@ -101,6 +102,7 @@ def train_task(
             writes the config, as with ``games``.
         out: The run directory, ``runs/TASK`` by default.
         seed: Seed of a new run.
+        demos: Folder of demonstrations for agents that learn from them.
         threads: Number of cores to use, at most and by default all of the machine.
         devices: ``cpu`` or GPUs such as ``cuda:0,cuda:1``. Self-play uses all GPUs, and
             the learner the first GPU. By default the run's devices, or a GPU if there
@@ -129,6 +131,7 @@ def train_task(
         frames=frames,
         out=out,
         seed=seed,
+        demos=demos,
         threads=threads,
         devices=devices,
         settings=settings,
@@ -341,6 +344,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out", help="run directory, which is resumed if it holds a run (runs/TASK)"
     )
     parser.add_argument("--seed", type=int, help="seed of a new run (0)")
+    parser.add_argument(
+        "--demos",
+        metavar="FOLDER",
+        help="demonstrations to learn from with --agent r2d3; see tengen demos record",
+    )
     parser.add_argument("--threads", type=int, help="cores to use (all)")
     parser.add_argument(
         "--devices",
@@ -371,6 +379,7 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
         frames=args.frames,
         out=args.out,
         seed=args.seed,
+        demos=args.demos,
         threads=args.threads,
         devices=args.devices,
         settings=args.settings,

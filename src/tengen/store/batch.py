@@ -21,14 +21,15 @@ class Batch:
         keys: ``[B] int64``, the keys of the rows or items.
         probabilities: ``[B] float64``, the probability of sampling each row or item.
         columns: The samples' arrays by column name, of shape ``[B, ...]``.
-        table_size: The number of items or rows that the batch was sampled from.
+        table_size: The number of items or rows that the batch was sampled from; ``[B]``
+            if the samples are from several tables.
     """
 
     lease: int
     keys: NDArray[np.int64]
     probabilities: NDArray[np.float64]
     columns: Mapping[str, Any]
-    table_size: int
+    table_size: int | NDArray[np.int64]
     _ack: Callable[[int, NDArray[np.float64] | None], None] = field(repr=False)
 
     def importance_weights(

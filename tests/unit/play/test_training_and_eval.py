@@ -31,6 +31,7 @@ CASES = [
     ("ppo", "Numbers", {"lstm_units": 8, "sees_last_step": True}),
     ("r2d2", "Walk", {"lstm_units": 8}),
     ("rnd", "Walk", {}),
+    ("r2d3", "Walk", {"lstm_units": 8}),
     ("sac", "Numbers", {}),
     ("sac", "Walk", {}),
     ("vtrace", "ManyChoices", {"lstm_units": 8, "sees_last_step": True}),

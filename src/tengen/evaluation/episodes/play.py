@@ -25,7 +25,8 @@ from tengen.actors import (
     random_choices,
 )
 from tengen.config import check, check_literals
-from tengen.envs import ActionSpec, Arrays, Env
+from tengen.envs import ActionSpec, Arrays, Env, EnvWrapper, Step
+from tengen.experience import Episode
 from tengen.inference import Backend
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "ActingMode",
     "Draws",
     "EpisodesReport",
+    "Recorder",
     "mean_interval",
     "play_episodes",
 ]
@@ -297,3 +299,62 @@ def _probability_within(t: float, freedom: int) -> float:
     if not is_odd:
         return sine * series
     return 2 / math.pi * (angle + (sine * cosine * series if freedom > 1 else 0.0))
+
+
+class Recorder(EnvWrapper):
+    """An ``Env`` that passes on the complete episodes of its copies.
+
+    With C copies, the first ``num_episodes`` episodes are recorded: episode i is
+    episode ``i // C`` of copy ``i % C``, as in an evaluation. They are passed on in the
+    order in which they end.
+
+    Args:
+        env: The environment to step; ``close`` closes it too.
+        num_episodes: Number of episodes to record.
+        add: Called with each complete episode.
+    """
+
+    def __init__(
+        self, env: Env, num_episodes: int, add: Callable[[Episode], None]
+    ) -> None:
+        super().__init__(env)
+        num_envs = env.num_envs
+        self._left = [len(range(i, num_episodes, num_envs)) for i in range(num_envs)]
+        self._add = add
+        self._seen: list[list[Arrays]] = []
+        self._steps: list[list[Arrays]] = []
+
+    def reset(self) -> Arrays:
+        """See ``Env.reset``."""
+        observation = super().reset()
+        self._steps = [[] for _ in self._left]
+        self._seen = [[_row(observation, i)] for i in range(self.num_envs)]
+        return observation
+
+    def step(self, actions: NDArray[Any]) -> Step:
+        """See ``Env.step``."""
+        step = super().step(actions)
+        taken = {"action": actions, **step._asdict()}
+        del taken["observation"], taken["is_reset"]
+        if step.life_lost is None:
+            del taken["life_lost"]
+        for i in np.flatnonzero(self._left).tolist():
+            row = _row(step.observation, i)
+            if step.is_reset[i]:
+                self._seen[i], self._steps[i] = [row], []
+                continue
+            self._seen[i].append(row)
+            self._steps[i].append(_row(taken, i))
+            if step.terminated[i] or step.truncated[i]:
+                self._left[i] -= 1
+                self._add({**_stacked(self._seen[i]), **_stacked(self._steps[i])})
+        return step
+
+
+def _row(arrays: Arrays, copy: int) -> Arrays:
+    """Returns a copy's rows, which share no memory with those of other copies."""
+    return {name: array[copy].copy() for name, array in arrays.items()}
+
+
+def _stacked(rows: list[Arrays]) -> Arrays:
+    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}

@@ -18,7 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +100,9 @@ class ArchiveReader(Closable):
         RunError: The file is missing, truncated or damaged.
     """
 
+    noun: ClassVar[str] = "segment"
+    """What the file is called in error messages."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
@@ -107,7 +110,7 @@ class ArchiveReader(Closable):
         except (OSError, ValueError) as error:
             why = os_reason(error) if isinstance(error, OSError) else "invalid path"
             raise RunError(
-                f"segment ({path}) cannot be opened, {why}; {self.advice(path)}"
+                f"{self.noun} ({path}) cannot be opened, {why}; {self.advice(path)}"
             ) from error
         try:
             self.size_bytes = os.fstat(self._descriptor).st_size
@@ -238,7 +241,7 @@ class ArchiveReader(Closable):
 
     def _damaged(self, reason: str) -> RunError:
         return RunError(
-            f"segment ({self.path}) is damaged, {reason}; {self.advice(self.path)}"
+            f"{self.noun} ({self.path}) is damaged, {reason}; {self.advice(self.path)}"
         )
 
 

@@ -15,6 +15,7 @@ from tengen import _core
 from tengen.errors import RunError, UsageError
 from tengen.experience.config import ReplayConfig
 from tengen.experience.steps.item_layout import ItemLayout, unpack_batch
+from tengen.experience.steps.mixing import DEMOS, Mixture, joined
 from tengen.experience.steps.slot_writer import TABLE, FirstPriorities, SlotWriter
 from tengen.store import Batch, Column, StepWriter, Store, StoreTimeout
 from tengen.transport import NoAnswer, is_net
@@ -39,10 +40,14 @@ class StepDraws:
         columns: Columns of a step, by flat name, without the recurrent state.
         layout: Layout of the items.
         config: The table's config.
+        mixture: Which elements of a batch are demonstrations; None for none.
+        name: The table's name.
 
     Attributes:
         layout: The layout of the items.
         config: The table's config.
+        name: The table's name.
+        demos: The table of demonstrations; None if there are none.
     """
 
     def __init__(
@@ -51,12 +56,20 @@ class StepDraws:
         columns: Mapping[str, Column],
         layout: ItemLayout,
         config: ReplayConfig,
+        mixture: Mixture | None = None,
+        *,
+        name: str = TABLE,
     ) -> None:
         self.layout = layout
         self.config = config
+        self.name = name
+        self.demos: StepDraws | None = None
+        if mixture is not None:
+            self.demos = StepDraws(store, columns, layout, config, name=DEMOS)
+        self._mixture = mixture
         self._store = store
         self._columns = columns
-        self._table = store.table(TABLE)
+        self._table = store.table(name)
         # Serializes sampling and acknowledgements, which run in different threads.
         self._lock = threading.Lock()
 
@@ -64,6 +77,11 @@ class StepDraws:
     def stored(self) -> Mapping[str, Column]:
         """The columns of a step in the table's packed format, by flat name."""
         return self._table.config.columns
+
+    @property
+    def num_inserts(self) -> int:
+        """Number of items inserted into the table so far."""
+        return int(self._table.describe()["num_inserts"])
 
     @property
     def max_priority(self) -> float:
@@ -85,14 +103,28 @@ class StepDraws:
     def draw(
         self, order: Mapping[str, Any], num_samples: int, first: int, last: int
     ) -> Batch:
-        """See ``Followed.draw``."""
-        return self.sample(last - first)
+        """See ``Followed.draw``; ``order`` has the number of the batch."""
+        num_demos = 0
+        if self._mixture is not None:
+            number = int(order["number"])
+            num_demos = self._mixture.num_demos(number, num_samples, first, last)
+        return self._mixed(last - first - num_demos, num_demos)
 
-    def sample(self, num_samples: int) -> Batch:
-        """Samples items; blocks until the table's rate limiter allows it.
+    def _mixed(self, num_samples: int, num_demos: int) -> Batch:
+        """Samples items of this table, and demonstrations, as one batch."""
+        parts = []
+        if num_samples:
+            parts.append(self.sample_own(num_samples))
+        if num_demos:
+            assert self.demos is not None
+            parts.append(self.demos.sample_own(num_demos))
+        return joined(parts)
+
+    def sample_own(self, num_samples: int) -> Batch:
+        """Samples items of this table; blocks until its rate limiter allows it.
 
         Args:
-            num_samples: Number B of items.
+            num_samples: Number B of items, at least 1.
 
         Returns:
             The batch with columns by flat name, ``[B, T, ...]``, and the recurrent
@@ -106,8 +138,8 @@ class StepDraws:
                 drawn = self._table.sample(num_samples, self.config.timeout_s)
         except StoreTimeout as error:
             raise RunError(
-                f"experience ({TABLE}) had too few items for {self.config.timeout_s:g} "
-                "s; check whether the actors are alive"
+                f"experience ({self.name}) had too few items for "
+                f"{self.config.timeout_s:g} s; check whether the actors are alive"
             ) from error
         columns = unpack_batch(drawn.columns, self._columns, self.stored)
         return dataclasses.replace(
@@ -132,6 +164,10 @@ class StepDraws:
         names = [f"{name}/{slot}" for slot in range(num_slots)]
         return SlotWriter(self, [self._slot(name) for name in names], first)
 
+    def repeating_writer(self, name: str) -> SlotWriter:
+        """Returns a writer for one slot that skips the items that ``name`` inserted."""
+        return SlotWriter(self, [self._slot(name)], sequence=0)
+
     def count(self, num_rows: int, num_episodes: int) -> None:
         """Receives counts of written frames and ended episodes; ignored by default."""
 
@@ -141,7 +177,7 @@ class StepDraws:
 
     def _slot(self, name: str) -> StepWriter:
         reach = self.layout.num_stored
-        return self._store.writer(name, TABLE, max_item_steps=reach)
+        return self._store.writer(name, self.name, max_item_steps=reach)
 
     def _ack(self, drawn: Batch, priorities: NDArray[np.float64] | None) -> None:
         if self.config.sampler != "prioritized":

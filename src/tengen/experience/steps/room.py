@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,8 +20,9 @@ from tengen.cgroups import available_memory_bytes, memory_limit_bytes
 from tengen.config import check
 from tengen.experience.config import ReplayConfig
 from tengen.experience.steps.item_layout import ItemLayout, packed_columns
+from tengen.experience.steps.mixing import DEMOS
 from tengen.experience.steps.slot_writer import TABLE
-from tengen.store import Column, Selector, TableConfig, left_columns
+from tengen.store import Column, RateLimits, Selector, TableConfig, left_columns
 
 __all__ = ["StepBudget", "StepPlan", "StepRoom", "plan_steps", "step_budget"]
 
@@ -70,6 +72,8 @@ class StepPlan(NamedTuple):
     table: TableConfig
     budget: StepBudget
     room: StepRoom
+    demos: TableConfig | None = None
+    """The store table for demonstrations; None if there are none."""
 
 
 def plan_steps(
@@ -81,6 +85,7 @@ def plan_steps(
     num_slots: int,
     batch_size: int,
     directory: Path | None = None,
+    num_demos: int = 0,
 ) -> StepPlan:
     """Returns the plan of a ``StepTable`` that is created with these arguments.
 
@@ -108,16 +113,20 @@ def plan_steps(
         limits=config.limits,
         num_steps=layout.num_stored,
     )
+    demos = None
+    if num_demos:
+        # Its items are never removed, and their samples make no insert wait.
+        demos = replace(table, name=DEMOS, max_items=num_demos, limits=RateLimits())
     budget = step_budget(
-        table,
+        replace(table, max_items=table.max_items + num_demos),
         layout,
         is_queue=config.is_queue,
-        num_slots=num_slots,
+        num_slots=num_slots + (num_demos > 0),
         batch_size=batch_size,
     )
-    num_steps = config.max_items * (layout.period + layout.is_closed)
+    num_steps = (config.max_items + num_demos) * (layout.period + layout.is_closed)
     room = _step_room(config, budget, num_steps, table.step_bytes, folder, directory)
-    return StepPlan(table, budget, room)
+    return StepPlan(table, budget, room, demos)
 
 
 def step_budget(

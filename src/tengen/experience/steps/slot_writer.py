@@ -37,6 +37,7 @@ class FirstPriorities:
 class StepSink(Protocol):
     """A table of steps that ``SlotWriter`` writes to, in this process or another."""
 
+    name: str
     config: ReplayConfig
     layout: ItemLayout
 
@@ -63,6 +64,8 @@ class SlotWriter:
         table: The table to write to.
         writers: The store writers, one per slot.
         first: Computes the priorities of new items; None for the maximum recent one.
+        sequence: Sequence number of each writer's first item, so that the store skips
+            items that an earlier writer has inserted. None: all items are new.
     """
 
     def __init__(
@@ -70,8 +73,11 @@ class SlotWriter:
         table: StepSink,
         writers: list[StepWriter],
         first: FirstPriorities | None = None,
+        *,
+        sequence: int | None = None,
     ) -> None:
         self._table = table
+        self._sequences = [sequence] * len(writers)
         self._writers = writers
         self._not_stored = () if first is None else first.columns
         self._window: _PriorityWindow | None = None
@@ -120,15 +126,16 @@ class SlotWriter:
         }
         num_items, timeout_s = 0, self._table.config.timeout_s
         try:
-            for slot, writer in enumerate(self._writers):
+            for slot in range(len(self._writers)):
                 rows = {name: column[slot] for name, column in stored.items()}
-                num_items += self._write(writer, rows, ends[slot], priorities[slot])
+                num_new = self._write(slot, rows, ends[slot], priorities[slot])
+                num_items += num_new
             for writer in self._writers:
                 writer.flush(timeout_s)
         except StoreTimeout as error:
             raise RunError(
-                f"experience ({TABLE}) was full for {timeout_s:g} s; check whether the "
-                "learner is alive"
+                f"experience ({self._table.name}) was full for {timeout_s:g} s; "
+                "check whether the learner is alive"
             ) from error
         self._num_steps += num_rows
         self._is_reset = is_reset[:, num_rows:]
@@ -144,24 +151,29 @@ class SlotWriter:
 
     def _write(
         self,
-        writer: StepWriter,
+        slot: int,
         rows: Mapping[str, NDArray[Any]],
         ends: NDArray[np.bool_],
         priorities: NDArray[np.float64],
     ) -> int:
         """Appends a slot's steps, and inserts an item for each True in ``ends``."""
         config, layout = self._table.config, self._table.layout
+        writer, sequence = self._writers[slot], self._sequences[slot]
         done = num_items = 0
         for first, last in _runs(ends):
             writer.append(_rows(rows, done, last), config.timeout_s)
-            num_items += writer.insert_each(
-                TABLE,
+            writer.insert_each(
+                self._table.name,
                 layout.num_stored,
                 priorities[first:last],
                 count=last - first,
+                sequence=None if sequence is None else sequence + num_items,
                 timeout_s=config.timeout_s,
             )
+            num_items += last - first
             done = last
+        if sequence is not None:
+            self._sequences[slot] = sequence + num_items
         if done < len(ends):
             writer.append(_rows(rows, done, len(ends)), config.timeout_s)
         return num_items

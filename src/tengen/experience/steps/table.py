@@ -29,9 +29,10 @@ from tengen.experience.config import ReplayConfig
 from tengen.experience.experience import Divided
 from tengen.experience.steps.client import StepDraws
 from tengen.experience.steps.item_layout import ItemLayout
+from tengen.experience.steps.mixing import Mixture
 from tengen.experience.steps.room import plan_steps
 from tengen.experience.steps.slot_writer import FirstPriorities, SlotWriter
-from tengen.store import Column, Store, StoreConfig
+from tengen.store import Batch, Column, Store, StoreConfig
 from tengen.transport import NetDoor
 
 __all__ = ["StepTable"]
@@ -55,6 +56,8 @@ class StepTable(StepDraws):
             restores all inserted items, even of a queue. None: no other process
             connects.
         net: Listener for actors on other hosts; None: no other host connects.
+        mixture: Which elements of a batch are demonstrations; None for none.
+        num_demos: Number of items of demonstrations, which ``demos`` receives.
 
     Raises:
         UsageError: Another process has the table open, the folder's steps have
@@ -78,8 +81,11 @@ class StepTable(StepDraws):
         batch_size: int,
         directory: Path | None = None,
         net: NetDoor | None = None,
+        mixture: Mixture | None = None,
+        num_demos: int = 0,
     ) -> None:
         state = state or {}
+        self._num_batches = int(state.get("num_batches", 0))
         self._num_seen = int(state.get("num_seen", 0))
         self._num_turns = int(state.get("num_turns", 0))
         self._counts = {
@@ -96,6 +102,7 @@ class StepTable(StepDraws):
             num_slots=num_slots,
             batch_size=batch_size,
             directory=directory,
+            num_demos=num_demos,
         )
         self.room = plan.room
         durable: dict[str, Any] = {}
@@ -109,14 +116,14 @@ class StepTable(StepDraws):
         where = {} if net is None else dataclasses.asdict(net)
         token = where.pop("token", None)
         store = StoreConfig.of(
-            [plan.table],
+            [plan.table] if plan.demos is None else [plan.table, plan.demos],
             memory_bytes=plan.room.memory_bytes,
             seed=seed,
             directory=directory,
             **where,
             **durable,
         )
-        super().__init__(Store(store, token=token), columns, layout, config)
+        super().__init__(Store(store, token=token), columns, layout, config, mixture)
         described = self._table.describe()
         if described["num_inserts"] < self._num_seen:
             self._num_seen = described["num_inserts"]
@@ -182,7 +189,23 @@ class StepTable(StepDraws):
 
     def divide(self, num_samples: int, first: int, last: int) -> Divided:
         """See ``Experience.divide``; each learner samples its items from the table."""
-        return Divided({}, lambda: self.sample(last - first))
+        order = {"number": self._num_batches}
+        self._num_batches += 1
+        return Divided(order, lambda: self.draw(order, num_samples, first, last))
+
+    def sample(self, num_samples: int) -> Batch:
+        """Samples a batch; blocks until the rate limiter allows it.
+
+        Args:
+            num_samples: Number B of items, at least 1.
+
+        Returns:
+            See ``StepDraws.sample_own``; with demonstrations, they come last.
+
+        Raises:
+            RunError: See ``StepDraws.sample_own``.
+        """
+        return self.divide(num_samples, 0, num_samples).draw()
 
     def shared(self, *, begins: bool) -> dict[str, Any]:
         """See ``Experience.shared``; empty, because followers connect to the table."""
@@ -204,6 +227,7 @@ class StepTable(StepDraws):
         return {
             "num_seen": self._num_seen,
             "num_turns": self._num_turns,
+            "num_batches": self._num_batches,
             **self._counts,
         }
 

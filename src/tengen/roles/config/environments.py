@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from tengen import envs
+from tengen.actors import StepBlock
+from tengen.actors.playback import play_back
 from tengen.agents import EnvironmentAgent
+from tengen.errors import UsageError
 from tengen.experience import (
+    Demonstrations,
     Experience,
     ExperiencePart,
     ItemLayout,
+    Mixture,
     ReplayConfig,
     StepDraws,
     StepPlan,
@@ -20,6 +27,7 @@ from tengen.experience import (
 )
 from tengen.roles.config.run_config import Family, RunConfig, Schedule
 from tengen.run import RunDirectory
+from tengen.run.publish import reach
 from tengen.store import Column, Store
 
 if TYPE_CHECKING:
@@ -31,6 +39,8 @@ __all__ = ["Environments", "steps_of"]
 # short for queues, because their agents must learn from the newest policy.
 _QUEUE_S = 0.02
 _REPLAY_S = 0.25
+# Name of the store's writer that inserts demonstrations.
+_DEMO_WRITER = "demonstrations"
 
 
 def steps_of(experience: Experience) -> StepTable:
@@ -67,7 +77,8 @@ class Environments(Family, agents=EnvironmentAgent):
         net: NetDoor | None = None,
     ) -> StepTable:
         """See ``Family.open_experience``."""
-        return StepTable(
+        demos = self._demos()
+        steps = StepTable(
             *self._table(run),
             self.config.seed,
             state,
@@ -75,7 +86,16 @@ class Environments(Family, agents=EnvironmentAgent):
             batch_size=self.config.learner.batch_size,
             directory=directory,
             net=net,
+            mixture=self._mixture,
+            num_demos=0 if demos is None else demos.num_items,
         )
+        if demos is not None:
+            try:
+                self._add_demos(steps, demos)
+            except BaseException:
+                steps.close()
+                raise
+        return steps
 
     def open_part(
         self, run: RunDirectory, connect: Callable[[], Store]
@@ -84,7 +104,7 @@ class Environments(Family, agents=EnvironmentAgent):
         _, columns, layout, table = self._table(run)
 
         def open_draws(shared: Mapping[str, Any]) -> StepDraws:
-            return StepDraws(connect(), columns, layout, table)
+            return StepDraws(connect(), columns, layout, table, self._mixture)
 
         return ExperiencePart(open_draws)
 
@@ -98,12 +118,90 @@ class Environments(Family, agents=EnvironmentAgent):
         Raises:
             UsageError: The table does not fit into the memory or the disk.
         """
+        demos = self._demos()
         return plan_steps(
             *self._table(run),
             num_slots=self._agent.actor.num_envs * self._num_actors,
             batch_size=self.config.learner.batch_size,
             directory=directory,
+            num_demos=0 if demos is None else demos.num_items,
         )
+
+    @property
+    def _mixture(self) -> Mixture | None:
+        """Which elements of a batch are demonstrations; None for none."""
+        config = self._table_config()
+        return Mixture(config.demo_share, self.config.seed) if config.demos else None
+
+    def _demos(self) -> _Demos | None:
+        """Returns the run's demonstrations; None if it has none.
+
+        The episodes are written as one sequence of steps. The first episodes follow
+        again after the last one, so that every step is in an item after the burn-in.
+
+        Raises:
+            UsageError: The folder is missing or damaged.
+        """
+        config = self._table_config()
+        if not config.demos:
+            return None
+        demos = Demonstrations(Path(config.demos))
+        demos.check_fits(envs.env_spec(self.config.task))
+        layout = self._agent.layout(self.config.signature.state)
+        block_steps = layout.block_steps(self._agent.actor.turn_steps)
+        lengths = np.array(demos.contents.lengths, np.int64)
+        num_steps = int((lengths + 1).sum())
+        num_blocks = -(-(num_steps + layout.num_stored) // block_steps)
+        is_reset = np.zeros(num_steps, np.bool_)
+        is_reset[np.cumsum(lengths + 1) - 1] = True
+        before = np.zeros(layout.num_stored - 1, np.bool_)
+        played = np.resize(is_reset, num_blocks * block_steps)
+        ends = layout.ends(0, np.concatenate([before, played]))
+        return _Demos(demos, num_blocks, int(ends.sum()))
+
+    def _add_demos(self, steps: StepTable, demos: _Demos) -> None:
+        """Inserts the demonstrations that the table does not have yet.
+
+        Raises:
+            UsageError: An episode is damaged, or the table has other demonstrations.
+        """
+        table, config = steps.demos, self.config
+        assert table is not None
+        if table.num_inserts < demos.num_items:
+            spec = envs.env_spec(config.task)
+            layout, agent = steps.layout, self._agent
+            block = StepBlock(
+                agent.columns(spec),
+                1,
+                layout.block_steps(agent.actor.turn_steps),
+                is_closed=layout.is_closed,
+                num_before=layout.num_before,
+            )
+            writer = table.repeating_writer(_DEMO_WRITER)
+
+            def write(columns: envs.Arrays, state: envs.Arrays) -> int:
+                reach("demos.block", demos.episodes.folder)
+                return writer.append(columns, state)
+
+            play_back(
+                spec,
+                demos.episodes,
+                config.signature,
+                block,
+                write,
+                demos.num_blocks,
+            )
+            steps.flush()
+        if table.num_inserts != demos.num_items:
+            raise UsageError(
+                f"store.demos ({demos.episodes.folder}) must not change during a run, "
+                "which has copied other demonstrations; restore the folder, or choose "
+                "another --out"
+            )
+
+    def _table_config(self) -> ReplayConfig:
+        config = self.config
+        return self._agent.table_config(config.store, config.learner, self._num_actors)
 
     def _table(
         self, run: RunDirectory
@@ -115,5 +213,15 @@ class Environments(Family, agents=EnvironmentAgent):
             for name, tensor in agent.columns(envs.env_spec(config.task)).items()
         }
         layout = agent.layout(config.signature.state)
-        table = agent.table_config(config.store, config.learner, self._num_actors)
-        return run.experience / "steps", columns, layout, table
+        return run.experience / "steps", columns, layout, self._table_config()
+
+
+class _Demos(NamedTuple):
+    """A run's demonstrations, and their items in the table."""
+
+    episodes: Demonstrations
+    """The folder of episodes."""
+    num_blocks: int
+    """Number of blocks of steps to write."""
+    num_items: int
+    """Number of items in these blocks."""

@@ -59,6 +59,7 @@ _FIXED = (
     "agent.kind",
     "store.kind",
     "store.sampler",
+    "store.demos",
     "store.drawn_by",
     "store.validation_share",
     "learner.num_shards",
