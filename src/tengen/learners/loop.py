@@ -30,6 +30,7 @@ from tengen.learners.shards import (
     joined_priorities,
     preferred_dtype,
 )
+from tengen.learners.small_steps import SmallSteps
 from tengen.learners.states import LearnerState, Trained
 from tengen.learners.update import Update
 from tengen.nets import Net
@@ -72,6 +73,7 @@ class Learner:
                 gradients += grad(update.loss(net, part))
             optimizer.step(gradients)
             optimizer.update_average()
+            update.follow(net)
             update.stepped(metrics)
         batch.ack(priorities)
 
@@ -139,6 +141,7 @@ class Learner:
         self.group: Group = ALONE
         self.num_lost = 0
         self._shards = self._make_shards(config.num_shards)
+        self._small_steps = self._make_small_steps()
         self._ahead = BatchAhead(self._sample)
 
     def __enter__(self) -> Learner:
@@ -253,6 +256,7 @@ class Learner:
             num_parts * rank // size for rank in (group.rank, group.rank + 1)
         )
         self._shards = self._make_shards(last - first)
+        self._small_steps = self._make_small_steps()
 
     def check_same(self) -> None:
         """Checks that all learners of the group have the same weights.
@@ -313,6 +317,7 @@ class Learner:
         torch.set_rng_state(state.tensors["generator"])
         self.num_samples = state.num_samples
         self._shards.spread_statistics()
+        self._small_steps = self._make_small_steps()
 
     def close(self) -> None:
         """Ends the learner's threads. Blocks until a batch in flight is sampled."""
@@ -332,6 +337,12 @@ class Learner:
             dtype=self._dtype,
             num_threads=self._num_threads,
         )
+
+    def _make_small_steps(self) -> SmallSteps | None:
+        given = (self.net, self._shards, self.optimizer, self._update)
+        if self.group.size > 1 or not SmallSteps.support(*given):
+            return None
+        return SmallSteps(*given)
 
     def _check_idle(self) -> None:
         if self._ahead.is_under_way:
@@ -422,16 +433,22 @@ class Learner:
             if num_minibatches == 0:
                 # ``minibatches`` may have changed the network's running statistics.
                 self._shards.spread_statistics()
-            parts = self._shards.compute(minibatch)
-            size = len(next(iter(minibatch.values())))
-            step = functools.partial(self._step, parts, size)
-            metrics = self._shards.run(step)
+            if self._small_steps is not None:
+                metrics, priorities = self._small_steps.step(
+                    minibatch, self.remaining, self.asked
+                )
+                self._update.stepped(self.net, self.num_steps, metrics)
+            else:
+                parts = self._shards.compute(minibatch)
+                size = len(next(iter(minibatch.values())))
+                step = functools.partial(self._step, parts, size)
+                metrics = self._shards.run(step)
+                priorities = joined_priorities([part.priorities for part in parts])
             if num_minibatches == 0:
                 self.num_samples += num_rows
             num_minibatches += 1
             for name, value in metrics.items():
                 totals[name] = totals.get(name, 0.0) + value
-            priorities = joined_priorities(parts)
         means = {name: total / num_minibatches for name, total in totals.items()}
         return means, priorities
 
@@ -450,5 +467,6 @@ class Learner:
         if is_alone:
             self._shards.merge_statistics()
         self.optimizer.update_average()
+        self._update.follow(self.net)
         self._update.stepped(self.net, self.num_steps, metrics)
         return metrics

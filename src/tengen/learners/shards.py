@@ -12,7 +12,7 @@ import copy
 import functools
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
@@ -51,6 +51,7 @@ class Shards:
     Attributes:
         gradients: Gradients of the complete batch, one per parameter, as computed by
             ``add`` or ``add_over``.
+        num_parts: Number of parts of a batch.
         num_threads: Number of computing threads, each with one intra-op thread.
     """
 
@@ -85,6 +86,7 @@ class Shards:
         # Metric names of all learners; None until the learners exchange them.
         self._names: list[str] | None = None
         self._thread = threading.local()
+        self.num_parts = num_shards
         self.num_threads = min(num_shards, num_threads)
         self._pool = ThreadPoolExecutor(
             self.num_threads,
@@ -131,15 +133,20 @@ class Shards:
     @torch.no_grad()
     def add(self, parts: list[Part]) -> dict[str, float]:
         """Sums the parts' gradients into ``gradients``, and returns summed metrics."""
-        # Use one call for all tensors, because on a GPU each call launches a kernel.
-        torch._foreach_copy_(self.gradients, parts[0].gradients)
-        for part in parts[1:]:
-            torch._foreach_add_(self.gradients, part.gradients)
+        self.add_gradients(parts)
         names = list(parts[0].metrics)
         # Use one transfer, because each wait for a shared GPU takes milliseconds.
         numbers = torch.stack([part.metrics[n] for part in parts for n in names])
         found = numbers.reshape(len(parts), len(names)).T.tolist()
         return {name: sum(each) for name, each in zip(names, found, strict=True)}
+
+    @torch.no_grad()
+    def add_gradients(self, parts: list[Part]) -> None:
+        """Sums the parts' gradients into ``gradients``."""
+        # Use one call for all tensors, because on a GPU each call launches a kernel.
+        torch._foreach_copy_(self.gradients, parts[0].gradients)
+        for part in parts[1:]:
+            torch._foreach_add_(self.gradients, part.gradients)
 
     @torch.no_grad()
     def add_over(
@@ -237,9 +244,11 @@ class Shards:
         return Part(gradients, {"loss": loss.detach(), **named}, found.priorities)
 
 
-def joined_priorities(parts: list[Part]) -> NDArray[np.float64] | None:
+def joined_priorities(
+    priorities: Sequence[Tensor | None],
+) -> NDArray[np.float64] | None:
     """Returns the priorities ``[B]`` of all parts' items; None if there are none."""
-    found = [part.priorities for part in parts if part.priorities is not None]
+    found = [each for each in priorities if each is not None]
     if not found:
         return None
     return torch.cat(found).detach().cpu().double().numpy()
