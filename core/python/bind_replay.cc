@@ -26,7 +26,6 @@ void bind_replay(nb::module_& m) {
   using Given = std::tuple<int, int64_t, int, std::vector<int64_t>>;
   nb::class_<Program>(m, "Program", "A list of array operations; see replay/program.h.")
       .def(nb::init<>())
-      .def("__len__", &Program::size)
       .def(
           "add",
           [](Program& program, const std::string& kind, const std::vector<int64_t>& sizes,
@@ -45,12 +44,11 @@ void bind_replay(nb::module_& m) {
           nb::arg("kind"), nb::arg("sizes"), nb::arg("operands"), nb::arg("constants"))
       .def(
           "run",
-          [](const Program& program, const std::vector<uint64_t>& addresses, size_t first,
-             size_t last) {
+          [](const Program& program, const std::vector<uint64_t>& addresses) {
             const GilReleased here;
-            program.run(addresses, first, last);
+            program.run(addresses);
           },
-          nb::arg("addresses"), nb::arg("first"), nb::arg("last"));
+          nb::arg("addresses"));
 }
 
 }  // namespace tengen

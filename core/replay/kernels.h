@@ -3,6 +3,7 @@
 // may differ between instruction sets by rounding, because those with fused multiply-add use it.
 
 #include <cstdint>
+#include <string_view>
 
 namespace tengen::replay {
 
@@ -50,11 +51,9 @@ struct Kernels {
                 float* square, int64_t n);
 };
 
-// Returns the fastest variant for this processor. Thread-safe.
+// Returns the variant of an instruction set: by default the fastest for this processor.
+// Thread-safe.
 const Kernels& kernels();
-
-// Returns a variant by name ("baseline", "avx2", "avx512"), or null if this processor does not
-// support it. For tests.
-const Kernels* kernels_by_name(const char* name);
+const Kernels& kernels(std::string_view instruction_set);
 
 }  // namespace tengen::replay

@@ -70,47 +70,54 @@ inline T huber(T x, T delta) {
   return size < delta ? T(0.5) * x * x : delta * (size - T(0.5) * delta);
 }
 template <class T>
+inline T power(T x, T exponent) {
+  return exponent == T(2) ? x * x : exponent == T(1) ? x : std::pow(x, exponent);
+}
+template <class T>
 inline T lerp(T a, T b, T weight) {
   return weight < T(0.5) ? a + weight * (b - a) : b - (b - a) * (T(1) - weight);
 }
 
-// The maps: name, number of inputs, and result of the inputs a, b, c and the constants s0, s1, as
-// torch defines the operation. Comparisons and selections propagate NaN like torch.
-#define TENGEN_MAPS(MAP)                                                    \
-  MAP("copy", 1, a)                                                         \
-  MAP("add", 2, a + s0 * b)                                                 \
-  MAP("sub", 2, a - s0 * b)                                                 \
-  MAP("mul", 2, a* b)                                                       \
-  MAP("div", 2, a / b)                                                      \
-  MAP("neg", 1, -a)                                                         \
-  MAP("abs", 1, std::abs(a))                                                \
-  MAP("square", 1, a* a)                                                    \
-  MAP("reciprocal", 1, T(1) / a)                                            \
-  MAP("sqrt", 1, std::sqrt(a))                                              \
-  MAP("exp", 1, exponential(a))                                             \
-  MAP("expm1", 1, std::expm1(a))                                            \
-  MAP("log", 1, std::log(a))                                                \
-  MAP("tanh", 1, hyperbolic_tangent(a))                                     \
-  MAP("relu", 1, a < T(0) ? T(0) : a)                                       \
-  MAP("clamp", 1, a<s0 ? s0 : a> s1 ? s1 : a)                               \
-  MAP("minimum", 2, a != a || a < b ? a : b)                                \
-  MAP("maximum", 2, a != a || a > b ? a : b)                                \
-  MAP("eq", 2, T(a == b))                                                   \
-  MAP("ne", 2, T(a != b))                                                   \
-  MAP("lt", 2, T(a < b))                                                    \
-  MAP("le", 2, T(a <= b))                                                   \
-  MAP("gt", 2, T(a > b))                                                    \
-  MAP("ge", 2, T(a >= b))                                                   \
-  MAP("and", 2, T((a != T(0)) & (b != T(0))))                               \
-  MAP("or", 2, T((a != T(0)) | (b != T(0))))                                \
-  MAP("not", 1, T(a == T(0)))                                               \
-  MAP("where", 3, a != T(0) ? b : c)                                        \
-  MAP("lerp", 2, lerp(a, b, s0))                                            \
-  MAP("softplus", 1, softplus(a, s0, s1))                                   \
-  MAP("softplus_backward", 2, a* softplus_slope(b, s0, s1))                 \
-  MAP("huber", 2, huber(a - b, s0))                                         \
-  MAP("huber_backward", 3, a*(b - c < -s0 ? -s0 : b - c > s0 ? s0 : b - c)) \
-  MAP("threshold_backward", 2, b <= s0 ? T(0) : a)                          \
+// The maps: torch's name, number of inputs, and result of the inputs a, b, c and the constants s0,
+// s1, which are the other arguments. Comparisons and selections propagate NaN like torch.
+#define TENGEN_MAPS(MAP)                                                         \
+  MAP("copy", 1, a)                                                              \
+  MAP("add", 2, a + s0 * b)                                                      \
+  MAP("sub", 2, a - s0 * b)                                                      \
+  MAP("rsub", 2, b - s0 * a)                                                     \
+  MAP("mul", 2, a* b)                                                            \
+  MAP("div", 2, a / b)                                                           \
+  MAP("neg", 1, -a)                                                              \
+  MAP("abs", 1, std::abs(a))                                                     \
+  MAP("sgn", 1, T(a > T(0)) - T(a < T(0)))                                       \
+  MAP("pow", 1, power(a, s0))                                                    \
+  MAP("reciprocal", 1, T(1) / a)                                                 \
+  MAP("sqrt", 1, std::sqrt(a))                                                   \
+  MAP("exp", 1, exponential(a))                                                  \
+  MAP("expm1", 1, std::expm1(a))                                                 \
+  MAP("log", 1, std::log(a))                                                     \
+  MAP("tanh", 1, hyperbolic_tangent(a))                                          \
+  MAP("relu", 1, a < T(0) ? T(0) : a)                                            \
+  MAP("clamp", 1, a<s0 ? s0 : a> s1 ? s1 : a)                                    \
+  MAP("minimum", 2, a != a || a < b ? a : b)                                     \
+  MAP("maximum", 2, a != a || a > b ? a : b)                                     \
+  MAP("eq", 2, T(a == b))                                                        \
+  MAP("ne", 2, T(a != b))                                                        \
+  MAP("lt", 2, T(a < b))                                                         \
+  MAP("le", 2, T(a <= b))                                                        \
+  MAP("gt", 2, T(a > b))                                                         \
+  MAP("ge", 2, T(a >= b))                                                        \
+  MAP("logical_and", 2, T((a != T(0)) & (b != T(0))))                            \
+  MAP("logical_or", 2, T((a != T(0)) | (b != T(0))))                             \
+  MAP("logical_not", 1, T(a == T(0)))                                            \
+  MAP("where", 3, a != T(0) ? b : c)                                             \
+  MAP("masked_fill", 3, b != T(0) ? c : a)                                       \
+  MAP("lerp", 2, lerp(a, b, s0))                                                 \
+  MAP("softplus", 1, softplus(a, s0, s1))                                        \
+  MAP("softplus_backward", 2, a* softplus_slope(b, s0, s1))                      \
+  MAP("huber_loss", 2, huber(a - b, s1))                                         \
+  MAP("huber_loss_backward", 3, a*(b - c < -s1 ? -s1 : b - c > s1 ? s1 : b - c)) \
+  MAP("threshold_backward", 2, b <= s0 ? T(0) : a)                               \
   MAP("tanh_backward", 2, a*(T(1) - b * b))
 
 template <class T>

@@ -126,38 +126,28 @@ void run_map(const Operation& operation, char* const* data) {
   });
 }
 
-// Doubles are summed in double, all other types in float.
+float* floats(char* p) { return reinterpret_cast<float*>(p); }
+
 template <bool kSquares>
 void run_accumulate(const Operation& operation, char* const* data) {
   const Kernels& set = kernels();
-  const Operand &out = operation.operands[0], &x = operation.operands[1];
-  const int64_t size = operation.sizes[kLast];
+  const Operand& x = operation.operands[1];
+  const bool is_summed = operation.operands[0].strides[kLast] == 0;
   each_row(operation, data, [&](char* const* p) {
-    if (x.type != Type::kDouble && out.strides[kLast] == 0) {
-      float buffer[kBatch];
-      float total = read<float>(out.type, p[0]);
-      for (int64_t first = 0; first < size; first += kBatch) {
-        const int count = static_cast<int>(std::min<int64_t>(kBatch, size - first));
-        const float* values = fetch(x, p[1] + first * x.strides[kLast], count, buffer);
-        total += (kSquares ? set.sum_squares : set.sum)(values, count);
-      }
-      write(out.type, p[0], total);
-      return;
-    }
-    if (!kSquares && is_plain<float>(x) && is_plain<float>(out)) {
-      set.add(reinterpret_cast<const float*>(p[1]), reinterpret_cast<float*>(p[0]),
-              static_cast<int>(size));
-      return;
-    }
-    for (int64_t i = 0; i < size; ++i) {
-      const double value = read<double>(x.type, p[1] + i * x.strides[kLast]);
-      char* const to = p[0] + i * out.strides[kLast];
-      write(out.type, to, read<double>(out.type, to) + (kSquares ? value * value : value));
+    float buffer[kBatch];
+    float* out = floats(p[0]);
+    for (int64_t first = 0; first < operation.sizes[kLast]; first += kBatch) {
+      const int count = static_cast<int>(std::min<int64_t>(kBatch, operation.sizes[kLast] - first));
+      const float* values = fetch(x, p[1] + first * x.strides[kLast], count, buffer);
+      if (is_summed)
+        *out += (kSquares ? set.sum_squares : set.sum)(values, count);
+      else if (!kSquares)
+        set.add(values, out + first, count);
+      else
+        for (int i = 0; i < count; ++i) out[first + i] += values[i] * values[i];
     }
   });
 }
-
-float* floats(char* p) { return reinterpret_cast<float*>(p); }
 
 void run_multiply(const Operation& operation, char* const* data) {
   const auto stride = [&](size_t operand, int axis) {
@@ -323,19 +313,20 @@ void Program::add(const std::string& kind, const std::vector<int64_t>& sizes,
     join_axes(operation, 0);
   } else if (kind.starts_with("accumulate")) {
     join_axes(operation, 1);
+    const int64_t stride = operation.operands[0].strides[kLast];
+    if (operands[0].type != Type::kFloat || (stride != 0 && stride != sizeof(float)))
+      throw Error("operation (" + kind + ") must write floats that are summed or contiguous");
   }
   operations_.push_back(operation);
 }
 
-void Program::run(std::span<const uint64_t> addresses, size_t first, size_t last) const {
-  if (last > operations_.size()) throw Error("last must be at most the number of operations");
-  for (size_t i = first; i < last; ++i) {
-    const Operation& operation = operations_[i];
+void Program::run(std::span<const uint64_t> addresses) const {
+  for (const Operation& operation : operations_) {
     char* data[kOperands];
     for (size_t o = 0; o < static_cast<size_t>(operation.num_operands); ++o) {
       const Operand& operand = operation.operands[o];
-      data[o] =
-          reinterpret_cast<char*>(addresses[static_cast<size_t>(operand.slot)]) + operand.offset;
+      const uint64_t start = addresses[static_cast<size_t>(operand.slot)];
+      data[o] = reinterpret_cast<char*>(start) + operand.offset;
     }
     operation.run(operation, data);
   }

@@ -43,7 +43,8 @@ class Program {
  public:
   // Appends an operation. Axes are aligned at the last one. `kind` is one of:
   // - the name of a map (kernels_impl.h): out, then the inputs.
-  // - "accumulate", "accumulate_squares": out, x. Adds x to out, whose stride is 0 on summed axes.
+  // - "accumulate", "accumulate_squares": out, x. Adds x to floats, whose stride is 0 on summed
+  //   axes. If the last axis of x is not summed, it must be contiguous in out.
   // - "multiply": out [M, N], a [M, K], b [K, N], and optionally bias [N]; sizes are M, N, K.
   // - "largest", "smallest": values, indices, x; the last axis of x is reduced.
   // - "gather": out, x, one or two indices. Element i of out is the element of x at i plus stride
@@ -55,11 +56,9 @@ class Program {
   void add(const std::string& kind, const std::vector<int64_t>& sizes,
            const std::vector<Operand>& operands, const std::vector<double>& constants);
 
-  // Runs operations [first, last). `addresses` has the start of each slot's memory, which must be
+  // Runs all operations. `addresses` has the start of each slot's memory, which must be
   // large enough for the operands. Throws Error if an index is out of range.
-  void run(std::span<const uint64_t> addresses, size_t first, size_t last) const;
-
-  size_t size() const { return operations_.size(); }
+  void run(std::span<const uint64_t> addresses) const;
 
  private:
   std::vector<Operation> operations_;

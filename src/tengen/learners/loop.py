@@ -20,17 +20,17 @@ from torch import Tensor
 
 from tengen.errors import RunError
 from tengen.experience import Experience
-from tengen.learners.batches import BatchAhead, placed, rows_to_learn
+from tengen.learners.batches import (
+    BatchAhead,
+    joined_priorities,
+    placed,
+    rows_to_learn,
+)
 from tengen.learners.config import LearnerConfig
 from tengen.learners.group import ALONE, Group, GroupLost, row_bounds
 from tengen.learners.optimizer import Optimizer
-from tengen.learners.shards import (
-    Part,
-    Shards,
-    joined_priorities,
-    preferred_dtype,
-)
-from tengen.learners.small_steps import SmallSteps
+from tengen.learners.replay import ReplayedStep
+from tengen.learners.shards import Part, Shards, preferred_dtype
 from tengen.learners.states import LearnerState, Trained
 from tengen.learners.update import Update
 from tengen.nets import Net
@@ -141,7 +141,7 @@ class Learner:
         self.group: Group = ALONE
         self.num_lost = 0
         self._shards = self._make_shards(config.num_shards)
-        self._small_steps = self._make_small_steps()
+        self._replayed = self._make_replayed()
         self._ahead = BatchAhead(self._sample)
 
     def __enter__(self) -> Learner:
@@ -256,7 +256,7 @@ class Learner:
             num_parts * rank // size for rank in (group.rank, group.rank + 1)
         )
         self._shards = self._make_shards(last - first)
-        self._small_steps = self._make_small_steps()
+        self._replayed = self._make_replayed()
 
     def check_same(self) -> None:
         """Checks that all learners of the group have the same weights.
@@ -293,6 +293,11 @@ class Learner:
             **{name: metric.item() for name, metric in parts.metrics.items()},
         }
 
+    @property
+    def is_replaying(self) -> bool:
+        """Whether steps were performed, and their operations replayed (``replay``)."""
+        return self._replayed is not None and self._replayed.is_replaying
+
     def state(self) -> LearnerState:
         """Returns the learner's state, whose tensors share the learner's memory.
 
@@ -317,7 +322,7 @@ class Learner:
         torch.set_rng_state(state.tensors["generator"])
         self.num_samples = state.num_samples
         self._shards.spread_statistics()
-        self._small_steps = self._make_small_steps()
+        self._replayed = self._make_replayed()
 
     def close(self) -> None:
         """Ends the learner's threads. Blocks until a batch in flight is sampled."""
@@ -338,11 +343,11 @@ class Learner:
             num_threads=self._num_threads,
         )
 
-    def _make_small_steps(self) -> SmallSteps | None:
+    def _make_replayed(self) -> ReplayedStep | None:
         given = (self.net, self._shards, self.optimizer, self._update)
-        if self.group.size > 1 or not SmallSteps.support(*given):
+        if self.group.size > 1 or not ReplayedStep.support(*given):
             return None
-        return SmallSteps(*given)
+        return ReplayedStep(*given)
 
     def _check_idle(self) -> None:
         if self._ahead.is_under_way:
@@ -433,8 +438,8 @@ class Learner:
             if num_minibatches == 0:
                 # ``minibatches`` may have changed the network's running statistics.
                 self._shards.spread_statistics()
-            if self._small_steps is not None:
-                metrics, priorities = self._small_steps.step(
+            if self._replayed is not None:
+                metrics, priorities = self._replayed(
                     minibatch, self.remaining, self.asked
                 )
                 self._update.stepped(self.net, self.num_steps, metrics)

@@ -1,17 +1,8 @@
-"""Records the array operations of a function, as a program that runs without Python.
-
-`recorded` calls a function once, and notes every operation that torch performs, also in
-the backward pass. The result is a list of operations of ``tengen._core.Program``, which
-has no dispatcher and no autograd. An operation that the core lacks is performed by
-torch between two parts of the program.
-
-A view is not an operation: the program knows each tensor by the memory that it shares,
-its offset and its strides.
-"""
+"""Records the array operations that a function performs, forward and backward."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -20,60 +11,33 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 __all__ = ["Call", "NotRecordable", "Recording", "memory_of", "tensors_in"]
 
-# Values of these tags cannot be known from shapes, or change from call to call.
+# Operations with these tags draw random numbers, or depend on the values of tensors.
 _REFUSED = (
     torch.Tag.nondeterministic_seeded,
     torch.Tag.data_dependent_output,
     torch.Tag.dynamic_output_shape,
 )
-_MASKS = (torch.bool, torch.uint8)
 
 
 class NotRecordable(Exception):
-    """A function reads a value, draws random numbers, or uses an unsupported dtype."""
+    """A function performs an operation that cannot be recorded or translated."""
 
 
 class Call(NamedTuple):
-    """One operation, with its arguments and results at the time of the recording."""
+    """One operation of torch."""
 
-    operation: Any
-    """The ``torch._ops.OpOverload``."""
-    arguments: tuple[Any, ...]
-    settings: dict[str, Any]
-    """The keyword arguments."""
-    result: Any
-
-    @property
-    def name(self) -> str:
-        """The operation's name without namespace and overload."""
-        name: str = self.operation._schema.name
-        return name.partition("::")[2]
-
-    @property
-    def inputs(self) -> list[Tensor]:
-        """All tensors in the arguments."""
-        return tensors_in([self.arguments, self.settings])
-
-    @property
-    def outputs(self) -> list[Tensor]:
-        """All tensors in the result."""
-        return tensors_in(self.result)
-
-    @property
-    def written(self) -> list[Tensor]:
-        """The tensors in the arguments that the operation changes."""
-        found = []
-        for place, argument in enumerate(self.operation._schema.arguments):
-            if argument.alias_info is None or not argument.alias_info.is_write:
-                continue
-            has_place = place < len(self.arguments)
-            given = self.arguments[place] if has_place else self.settings[argument.name]
-            found += tensors_in(given)
-        return found
+    name: str
+    """The operation's name without namespace and overload."""
+    values: list[Any]
+    """All arguments in the schema's order, including those with default values."""
+    written: list[Tensor]
+    """The tensors in the arguments that the operation changes."""
+    outputs: list[Tensor]
+    """The tensors in the result."""
 
 
 class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """A context that notes the operations of this thread, and copies what they change.
+    """A context that records the operations of this thread, which can be undone.
 
     Attributes:
         calls: The operations, in order.
@@ -90,8 +54,8 @@ class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]
             inputs: The tensors that differ from call to call, by name.
         """
         super().__init__()  # type: ignore[no-untyped-call]
-        self.inputs = dict(inputs)
         self.calls: list[Call] = []
+        self.inputs = dict(inputs)
         self.existing: set[int] = set()
         self.changed: list[Tensor] = []
         # The changed memory as bytes, and its content before the change, by address.
@@ -110,34 +74,46 @@ class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        """Performs and notes an operation; see ``TorchDispatchMode``."""
-        call = Call(func, args, kwargs or {}, None)
-        # Indices have a fixed shape unless they are masks.
-        has_mask = any(tensor.dtype in _MASKS for tensor in tensors_in(args[1:2]))
-        is_fixed = call.name == "index" and not has_mask
+        """Performs and records an operation; see ``TorchDispatchMode``."""
+        name, given = func._schema.name.partition("::")[2], kwargs or {}
+        values, written = [], []
+        for place, argument in enumerate(func._schema.arguments):
+            default = given.get(argument.name, argument.default_value)
+            values.append(args[place] if place < len(args) else default)
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                written += tensors_in(values[-1])
+        # An index with integers has a fixed shape, unlike one with a mask.
+        is_fixed = name == "index" and all(
+            one.dtype == torch.int64 for one in tensors_in(values[1])
+        )
         if not is_fixed and any(tag in func.tags for tag in _REFUSED):
-            raise NotRecordable(call.name)
-        self.existing |= {memory_of(tensor) for tensor in call.inputs} - self._made
-        for tensor in call.written:
-            address = memory_of(tensor)
-            if address not in self.existing:
-                continue
-            if not any(tensor is other for other in self.changed):
-                self.changed.append(tensor)
-            if address not in self._before:
-                whole = _whole(tensor)
-                self._before[address] = (whole, whole.clone())
-        call = call._replace(result=func(*args, **call.settings))
-        made = {memory_of(tensor) for tensor in call.outputs}
-        self._made |= made - self.existing
-        self.calls.append(call)
-        return call.result
+            raise NotRecordable(name)
+        self.existing |= {memory_of(x) for x in tensors_in(values)} - self._made
+        for tensor in written:
+            self._keep(tensor)
+        result = func(*args, **given)
+        outputs = tensors_in(result)
+        self._made |= {memory_of(x) for x in outputs} - self.existing
+        self.calls.append(Call(name, values, written, outputs))
+        return result
 
     def restore(self) -> None:
         """Undoes all changes of memory that existed before the recording."""
         for whole, before in self._before.values():
             whole.copy_(before)
         torch.autograd.graph.increment_version(self.changed)
+
+    def _keep(self, tensor: Tensor) -> None:
+        """Keeps the content of memory that an operation will change."""
+        address = memory_of(tensor)
+        if address not in self.existing:
+            return
+        if not any(tensor is other for other in self.changed):
+            self.changed.append(tensor)
+        if address not in self._before:
+            storage = tensor.untyped_storage()
+            whole = torch.empty(0, dtype=torch.uint8).set_(storage)
+            self._before[address] = (whole, whole.clone())
 
 
 def memory_of(tensor: Tensor) -> int:
@@ -146,25 +122,9 @@ def memory_of(tensor: Tensor) -> int:
 
 
 def tensors_in(value: Any) -> list[Tensor]:
-    """Returns the tensors in nested tuples, lists and dictionaries, in order."""
+    """Returns the tensors in nested lists and tuples, in order."""
     if isinstance(value, Tensor):
         return [value]
-    if isinstance(value, Mapping):
-        value = list(value.values())
     if not isinstance(value, list | tuple):
         return []
     return [tensor for item in value for tensor in tensors_in(item)]
-
-
-def mapped(value: Any, replace: Callable[[Tensor], Tensor]) -> Any:
-    """Returns ``value`` with each tensor in nested lists and tuples replaced."""
-    if isinstance(value, Tensor):
-        return replace(value)
-    if isinstance(value, list | tuple):
-        return type(value)(mapped(item, replace) for item in value)
-    return value
-
-
-def _whole(tensor: Tensor) -> Tensor:
-    """Returns all memory that a tensor shares with its views, as bytes."""
-    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())

@@ -9,37 +9,137 @@ remains the definition: the first result of a program is compared with its resul
 from __future__ import annotations
 
 import bisect
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from tengen import _core
+from tengen.learners.batches import joined_priorities
+from tengen.learners.config import AdamWConfig
 from tengen.learners.operations import TYPES, Step, Translation
-from tengen.learners.recording import (
-    Call,
-    NotRecordable,
-    Recording,
-    mapped,
-    memory_of,
-    tensors_in,
-)
+from tengen.learners.optimizer import Optimizer
+from tengen.learners.recording import NotRecordable, Recording, memory_of
+from tengen.learners.shards import Shards
+from tengen.learners.update import Update
+from tengen.nets import Net
 from tengen.nets.modules.exporting import exporting
 
-__all__ = ["Replayed"]
+__all__ = ["Replayed", "ReplayedStep"]
 
 Tensors: TypeAlias = dict[str, Tensor]
 
-# Maximum number of programs of a function. PPO's minibatches differ in size by a few
-# rows, because steps between episodes are left out.
+# Maximum number of programs of a function, which then starts afresh. PPO's minibatches
+# differ in size by a few rows, because steps between episodes are left out.
 _MOST_PROGRAMS = 64
 # Alignment of arrays in memory, in bytes.
 _ALIGNMENT = 64
 # Maximum difference between a program and its function, relative to the changes that
 # both make. It is far above rounding, and far below an operation with a wrong meaning.
 _MOST_DIFFERENCE = 0.01
+# Maximum number of trained parameters. In larger networks, arithmetic takes most of the
+# time of a step.
+_MOST_PARAMETERS = 1 << 19
+
+
+class ReplayedStep:
+    """The optimizer step of a minibatch of a small network, with `Replayed` functions.
+
+    The functions are those of the learner loop: loss, gradients and clipping in one,
+    and the optimizer's update with all that follows from it in another, because between
+    them the learner checks that the gradient is finite. Not thread-safe.
+
+    Args:
+        net: The network in training.
+        shards: The network's only copy.
+        optimizer: The network's optimizer.
+        update: The agent's update.
+    """
+
+    def __init__(
+        self, net: Net, shards: Shards, optimizer: Optimizer, update: Update
+    ) -> None:
+        self._net = net
+        self._shards = shards
+        self._optimizer = optimizer
+        self._update = update
+        self._names: list[str] = []
+        self._gradients = Replayed(self._compute)
+        self._application = Replayed(self._apply)
+
+    @staticmethod
+    def support(net: Net, shards: Shards, optimizer: Optimizer, update: Update) -> bool:
+        """Returns whether steps can be replayed, given the constructor's arguments.
+
+        The network must be small and consist of matrices and vectors without a state,
+        on the CPU, in one part, with AdamW; and the update must be traceable.
+        """
+        parameters = [*net.parameters(), *update.parameters()]
+        return (
+            update.is_traceable
+            and shards.num_parts == 1
+            and isinstance(optimizer.config, AdamWConfig)
+            and not net.signature.state
+            and all(p.dim() <= 2 and p.device.type == "cpu" for p in parameters)
+            and sum(p.numel() for p in parameters) <= _MOST_PARAMETERS
+        )
+
+    @property
+    def is_replaying(self) -> bool:
+        """Whether steps were performed, and all of them without Python."""
+        return self._gradients.is_replaying and self._application.is_replaying
+
+    def __call__(
+        self, columns: dict[str, Tensor], remaining: float | None, asked: float | None
+    ) -> tuple[dict[str, float], NDArray[np.float64] | None]:
+        """Performs the optimizer step of a minibatch, except ``Update.stepped``.
+
+        Args:
+            columns: The minibatch, tensors ``[rows, ...]``.
+            remaining: As in ``learning_rate_at``.
+            asked: As in ``learning_rate_at``.
+
+        Returns:
+            The metrics, and the priorities of the items if the agent has any.
+
+        Raises:
+            RunError: The gradient is not finite; no parameter was changed.
+        """
+        found = self._gradients(columns)
+        *values, norm = found["numbers"].tolist()
+        priorities = joined_priorities([found.get("priorities")])
+        rate = self._optimizer.begin(norm, remaining, asked)
+        self._application({})
+        if not self._has_plain_average:
+            self._optimizer.update_average()
+        metrics = dict(zip(self._names, values, strict=True))
+        return {**metrics, "grad_norm": norm, "learning_rate": rate}, priorities
+
+    @property
+    def _has_plain_average(self) -> bool:
+        """Whether the weights' share in the average is constant, thus recordable."""
+        return self._optimizer.config.average_decay == 0
+
+    def _compute(self, columns: dict[str, Tensor]) -> dict[str, Tensor]:
+        parts = self._shards.compute(columns)
+        self._shards.add_gradients(parts)
+        norm = self._optimizer.clip(self._shards.gradients)
+        (part,) = parts
+        self._names = list(part.metrics)
+        numbers = torch.stack([*part.metrics.values(), norm])
+        found = {} if part.priorities is None else {"priorities": part.priorities}
+        return {"numbers": numbers, **found}
+
+    def _apply(self, columns: dict[str, Tensor]) -> dict[str, Tensor]:
+        self._optimizer.apply()
+        self._shards.merge_statistics()
+        if self._has_plain_average:
+            self._optimizer.update_average()
+        self._update.follow(self._net)
+        return {}
 
 
 class Replayed:
@@ -56,23 +156,20 @@ class Replayed:
     def __init__(self, function: Callable[[Tensors], Tensors]) -> None:
         """Wraps a function from CPU tensors by name to CPU tensors by name."""
         self._function = function
-        self._programs: OrderedDict[object, _Program | None] = OrderedDict()
+        self._programs: dict[object, _Program | None] = {}
 
     @property
-    def num_programs(self) -> int:
-        """Number of programs in memory."""
-        return sum(program is not None for program in self._programs.values())
+    def is_replaying(self) -> bool:
+        """Whether the function has been called, and has a program for each shape."""
+        return bool(self._programs) and None not in self._programs.values()
 
     def __call__(self, inputs: Tensors) -> Tensors:
         """Returns the function's results, valid until the next call."""
-        if any(x.numel() == 0 for x in inputs.values()):
-            return self._function(inputs)
         key = tuple((name, x.shape, x.dtype) for name, x in inputs.items())
         if key not in self._programs:
+            if len(self._programs) == _MOST_PROGRAMS:
+                self._programs.clear()
             self._programs[key] = self._recorded(inputs)
-            if len(self._programs) > _MOST_PROGRAMS:
-                self._programs.popitem(last=False)
-        self._programs.move_to_end(key)
         program = self._programs[key]
         return self._function(inputs) if program is None else program.run(inputs)
 
@@ -82,22 +179,21 @@ class Replayed:
         All tensors have their previous values at the end.
         """
         given = {name: x.contiguous().clone() for name, x in inputs.items()}
-        try:
-            if not self._programs:
-                # The first call may create objects that the function keeps.
-                self._record(given)[0].restore()
-            recording, results = self._record(given)
-            expected = _copies(results.values())
-            after = _copies(recording.changed)
-            recording.restore()
-            program = _Program(recording, results)
-        except NotRecordable:
+        if any(x.numel() == 0 for x in given.values()):
             return None
-        before = _copies(recording.changed)
-        found = program.run(given)
-        is_right = _are_near(expected, [*found.values()]) and _are_near(
-            _differences(after, before),
-            _differences(recording.changed, before),
+        try:
+            # The first call may create objects that the function keeps.
+            self._record(given)[0].restore()
+            recording, results = self._record(given)
+            expected, after = _joined(results.values()), _joined(recording.changed)
+            recording.restore()
+            before = _joined(recording.changed)
+            program = _Program(recording, results)
+        except (NotRecordable, _core.CoreError):
+            return None
+        found = _joined(program.run(given).values())
+        is_right = _is_near(found, expected) and _is_near(
+            _joined(recording.changed) - before, after - before
         )
         recording.restore()
         return program if is_right else None
@@ -121,114 +217,69 @@ class _Program:
         results: The function's results in the recording, by name.
 
     Raises:
-        NotRecordable: A tensor has an unsupported device or dtype.
+        NotRecordable: The core lacks an operation.
+        CoreError: The core does not support an operation's strides.
     """
 
     def __init__(self, recording: Recording, results: Tensors) -> None:
         self._changed = recording.changed
-        self._names = {memory_of(x): name for name, x in recording.inputs.items()}
         steps = Translation(recording.calls).steps
+        known = {
+            memory_of(x): slot for slot, x in enumerate(recording.inputs.values(), 1)
+        }
         written = {memory_of(x) for step in steps for x in _written(step)}
-        own = written - recording.existing - self._names.keys()
-        self._places, num_bytes = _planned(steps, own, [*results.values()])
+        own = written - recording.existing - known.keys()
+        if not own >= {memory_of(x) for x in results.values()}:
+            raise NotRecordable("a result that is no result of an operation")
+        places, num_bytes = _planned(steps, own, [*results.values()])
         self._memory = torch.empty(num_bytes, dtype=torch.uint8)
         # The core numbers the program's own memory 0, then inputs, then other memory.
-        self._others: dict[int, int] = {}
+        self._addresses = [self._memory.data_ptr(), *known]
         self._kept: list[Tensor] = []
         self._program = _core.Program()
-        self._calls: list[tuple[int, Call]] = []
         for step in steps:
-            if step.call is not None:
-                self._calls.append((len(self._program), self._here(step.call)))
-                continue
-            operands = [self._operand(x) for x in step.operands]
+            operands = []
+            for x in step.operands:
+                address, size = memory_of(x), x.element_size()
+                if address not in known and address not in places:
+                    known[address] = len(self._addresses)
+                    self._addresses.append(address)
+                    self._kept.append(x)
+                offset = places.get(address, 0) + int(x.storage_offset()) * size
+                strides = [stride * size for stride in x.stride()]
+                slot = 0 if address in places else known[address]
+                operands.append((slot, offset, TYPES[x.dtype], strides))
             self._program.add(step.kind, step.sizes, operands, step.constants)
-        self._addresses = [self._memory.data_ptr(), *self._names, *self._others]
-        self._results = {name: self._view(x.detach()) for name, x in results.items()}
+        self._results = {}
+        for name, x in results.items():
+            first = places[memory_of(x)] // x.element_size() + x.storage_offset()
+            memory = self._memory.view(x.dtype)
+            self._results[name] = memory.as_strided(x.shape, x.stride(), first)
 
-    @torch.no_grad()
     def run(self, inputs: Tensors) -> Tensors:
         """Returns the results, valid until the next call."""
-        given = {name: x.contiguous() for name, x in inputs.items()}
-        addresses = self._addresses.copy()
-        addresses[1 : 1 + len(given)] = [
-            given[n].data_ptr() for n in self._names.values()
-        ]
-        done = 0
-        for place, call in self._calls:
-            self._program.run(addresses, done, place)
-            done = place
-            self._perform(call, given)
-        self._program.run(addresses, done, len(self._program))
+        given = [x.contiguous() for x in inputs.values()]
+        self._addresses[1 : 1 + len(given)] = [x.data_ptr() for x in given]
+        self._program.run(self._addresses)
         # Networks cache numbers that they derive from tensors until these change.
         torch.autograd.graph.increment_version(self._changed)
-        return {name: self._of_input(x, given) for name, x in self._results.items()}
-
-    def _operand(self, x: Tensor) -> tuple[int, int, int, list[int]]:
-        address, size = memory_of(x), x.element_size()
-        offset = int(x.storage_offset()) * size
-        strides = [stride * size for stride in x.stride()]
-        if address in self._places:
-            return 0, self._places[address] + offset, TYPES[x.dtype], strides
-        if address in self._names:
-            slot = 1 + list(self._names).index(address)
-        else:
-            self._kept.append(x)
-            slot = self._others.setdefault(address, len(self._others)) + 1
-            slot += len(self._names)
-        return slot, offset, TYPES[x.dtype], strides
-
-    def _view(self, x: Tensor) -> Tensor:
-        """Returns ``x`` in the program's memory, if it is there."""
-        if memory_of(x) not in self._places:
-            return x
-        first = self._places[memory_of(x)] // x.element_size() + x.storage_offset()
-        return self._memory.view(x.dtype).as_strided(x.shape, x.stride(), first)
-
-    def _here(self, call: Call) -> Call:
-        view = self._view
-        return call._replace(
-            arguments=mapped(call.arguments, view), result=mapped(call.result, view)
-        )
-
-    def _of_input(self, x: Tensor, given: Tensors) -> Tensor:
-        """Returns ``x`` in the memory of the current inputs, if it is of an input."""
-        name = self._names.get(memory_of(x))
-        if name is None:
-            return x
-        return given[name].as_strided(x.shape, x.stride(), x.storage_offset())
-
-    def _perform(self, call: Call, given: Tensors) -> None:
-        arguments = mapped(call.arguments, lambda x: self._of_input(x, given))
-        found = call.operation(*arguments, **call.settings)
-        for kept, new in zip(call.outputs, tensors_in(found), strict=True):
-            if memory_of(kept) != memory_of(new):
-                kept.copy_(new)
+        return self._results
 
 
-def _copies(tensors: Iterable[Tensor]) -> list[Tensor]:
-    return [tensor.detach().clone() for tensor in tensors]
+def _is_near(found: Tensor, expected: Tensor) -> bool:
+    # A NaN is not near anything, so that the function itself reports it.
+    limit = _MOST_DIFFERENCE * float(expected.norm())
+    return float((found - expected).norm()) <= limit
 
 
-def _differences(after: Sequence[Tensor], before: Sequence[Tensor]) -> list[Tensor]:
-    return [a.double() - b.double() for a, b in zip(after, before, strict=True)]
-
-
-def _are_near(expected: Sequence[Tensor], found: Sequence[Tensor]) -> bool:
-    if not expected:
-        return True
-    one, other = (
-        torch.cat([x.detach().double().flatten() for x in tensors])
-        for tensors in (expected, found)
-    )
-    error = float((one - other).norm())
-    return error <= _MOST_DIFFERENCE * float(one.norm())
+def _joined(tensors: Iterable[Tensor]) -> Tensor:
+    """Returns a copy of all numbers, ``[N]`` float64."""
+    parts = [x.detach().double().flatten() for x in tensors]
+    return torch.cat(parts) if parts else torch.empty(0)
 
 
 def _written(step: Step) -> list[Tensor]:
     """Returns the tensors that a step writes."""
-    if step.call is not None:
-        return [*step.call.outputs, *step.call.written]
     num_results = {"adamw": 4, "largest": 2, "smallest": 2}.get(step.kind, 1)
     return step.operands[:num_results]
 
@@ -238,8 +289,7 @@ def _planned(
 ) -> tuple[dict[int, int], int]:
     """Places a program's own arrays, so that arrays share memory if they can.
 
-    An array that fits in the processor's cache is faster, and few arrays are in use at
-    the same time.
+    Few arrays are in use at the same time, so they fit in the processor's cache.
 
     Args:
         steps: The program's steps.

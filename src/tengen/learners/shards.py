@@ -12,13 +12,11 @@ import copy
 import functools
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from tengen.inference import has_bfloat16
@@ -26,7 +24,7 @@ from tengen.learners.group import Group
 from tengen.learners.update import Update
 from tengen.nets import Net
 
-__all__ = ["Part", "Shards", "joined_priorities", "preferred_dtype"]
+__all__ = ["Part", "Shards", "preferred_dtype"]
 
 T = TypeVar("T")
 
@@ -242,16 +240,6 @@ class Shards:
             name: metric.detach() * share for name, metric in found.metrics.items()
         }
         return Part(gradients, {"loss": loss.detach(), **named}, found.priorities)
-
-
-def joined_priorities(
-    priorities: Sequence[Tensor | None],
-) -> NDArray[np.float64] | None:
-    """Returns the priorities ``[B]`` of all parts' items; None if there are none."""
-    found = [each for each in priorities if each is not None]
-    if not found:
-        return None
-    return torch.cat(found).detach().cpu().double().numpy()
 
 
 def preferred_dtype(precision: str, device: torch.device) -> torch.dtype:
