@@ -127,6 +127,10 @@ class Learner:
         self._experience = experience
         self.net = net.to(self._device).train()
         dtype = preferred_dtype(config.precision, self._device)
+        self._is_small = ReplayedStep.supports(config, self.net, update)
+        if self._is_small and config.precision == "auto":
+            # Replay has no lower precision, and is faster than steps in bfloat16.
+            dtype = torch.float32
         update.place(self._device, dtype)
         self.optimizer = Optimizer(config.optimizer, net, update.parameters())
         self._trained = Trained(self.net, self.optimizer, update)
@@ -344,10 +348,9 @@ class Learner:
         )
 
     def _make_replayed(self) -> ReplayedStep | None:
-        given = (self.net, self._shards, self.optimizer, self._update)
-        if self.group.size > 1 or not ReplayedStep.support(*given):
+        if self.group.size > 1 or not self._is_small:
             return None
-        return ReplayedStep(*given)
+        return ReplayedStep(self.net, self._shards, self.optimizer, self._update)
 
     def _check_idle(self) -> None:
         if self._ahead.is_under_way:

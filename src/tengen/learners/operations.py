@@ -317,7 +317,8 @@ def _index(to: Translation, call: Call) -> None:
     is_plain = all(one is not None and one.dtype == torch.int64 for one in indices)
     is_plain &= len({one.shape for one in tensors_in(indices)}) == 1
     _require(is_plain and not any(call.values[3:4]), call.name)
-    (*first, kept), axes = (*indices[0].shape, x.shape[len(indices) :]), len(indices)
+    axes, first = len(indices), indices[0].shape
+    kept = x.shape[axes:]
     part = x.as_strided((*first, *kept), (*[0] * len(first), *x.stride()[axes:]))
     wide = [one[(..., *[None] * len(kept))] for one in indices]
     reads = call.name == "index"

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from tengen import _core
 from tengen.learners.batches import joined_priorities
-from tengen.learners.config import AdamWConfig
+from tengen.learners.config import AdamWConfig, LearnerConfig
 from tengen.learners.operations import TYPES, Step, Translation
 from tengen.learners.optimizer import Optimizer
 from tengen.learners.recording import NotRecordable, Recording, memory_of
@@ -71,8 +71,8 @@ class ReplayedStep:
         self._application = Replayed(self._apply)
 
     @staticmethod
-    def support(net: Net, shards: Shards, optimizer: Optimizer, update: Update) -> bool:
-        """Returns whether steps can be replayed, given the constructor's arguments.
+    def supports(config: LearnerConfig, net: Net, update: Update) -> bool:
+        """Returns whether a learner without a group can replay its steps.
 
         The network must be small and consist of matrices and vectors without a state,
         on the CPU, in one part, with AdamW; and the update must be traceable.
@@ -80,8 +80,8 @@ class ReplayedStep:
         parameters = [*net.parameters(), *update.parameters()]
         return (
             update.is_traceable
-            and shards.num_parts == 1
-            and isinstance(optimizer.config, AdamWConfig)
+            and config.num_shards == 1
+            and isinstance(config.optimizer, AdamWConfig)
             and not net.signature.state
             and all(p.dim() <= 2 and p.device.type == "cpu" for p in parameters)
             and sum(p.numel() for p in parameters) <= _MOST_PARAMETERS

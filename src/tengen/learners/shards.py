@@ -49,7 +49,6 @@ class Shards:
     Attributes:
         gradients: Gradients of the complete batch, one per parameter, as computed by
             ``add`` or ``add_over``.
-        num_parts: Number of parts of a batch.
         num_threads: Number of computing threads, each with one intra-op thread.
     """
 
@@ -84,7 +83,6 @@ class Shards:
         # Metric names of all learners; None until the learners exchange them.
         self._names: list[str] | None = None
         self._thread = threading.local()
-        self.num_parts = num_shards
         self.num_threads = min(num_shards, num_threads)
         self._pool = ThreadPoolExecutor(
             self.num_threads,
