@@ -168,6 +168,8 @@ class DqnUpdate(TargetUpdate):
     shape ``[B, n + 1, ...]``, and importance_weight, ``[B]`` float32.
     """
 
+    is_traceable = True
+
     def __init__(self, agent: Dqn, net: Net, store: ReplayConfig) -> None:
         """Creates the update, with a target network equal to ``net``."""
         super().__init__(net, agent.target_period)

@@ -165,6 +165,8 @@ class PqnUpdate(Update):
     in shape ``[B, T + 1, ...]``. The last step is only for bootstrapping.
     """
 
+    is_traceable = True
+
     def __init__(self, agent: Pqn) -> None:
         """Creates an update with the agent's settings."""
         self._agent = agent

@@ -178,6 +178,8 @@ class SacUpdate(Update):
     ``[B, 2, ...]``. Each loss has a gradient only for its own parameters.
     """
 
+    is_traceable = True
+
     def __init__(self, agent: Sac, net: Net, actions: ActionSpec) -> None:
         """Creates the critics, and target critics with equal weights.
 
@@ -278,7 +280,7 @@ class SacUpdate(Update):
         loss = metrics["critic_loss"] + metrics["policy_loss"] + warmth.mean()
         return LossParts(loss, metrics)
 
-    def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:
+    def follow(self, net: Net) -> None:
         """Updates target critics, and copies the actor's observation statistics."""
         import torch
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from tengen.store import Batch
 __all__ = [
     "BatchAhead",
     "LearnedRows",
+    "joined_priorities",
     "placed",
     "rows_to_learn",
 ]
@@ -127,3 +128,13 @@ def placed(column: NDArray[np.generic], device: torch.device) -> Tensor:
         return tensor.to(device)
     # Pinned memory allows an asynchronous copy, so this thread need not wait.
     return tensor.pin_memory().to(device, non_blocking=True)
+
+
+def joined_priorities(
+    priorities: Sequence[Tensor | None],
+) -> NDArray[np.float64] | None:
+    """Returns the priorities ``[B]`` of all parts' items; None if there are none."""
+    found = [each for each in priorities if each is not None]
+    if not found:
+        return None
+    return torch.cat(found).detach().cpu().double().numpy()

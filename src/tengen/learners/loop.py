@@ -20,16 +20,17 @@ from torch import Tensor
 
 from tengen.errors import RunError
 from tengen.experience import Experience
-from tengen.learners.batches import BatchAhead, placed, rows_to_learn
+from tengen.learners.batches import (
+    BatchAhead,
+    joined_priorities,
+    placed,
+    rows_to_learn,
+)
 from tengen.learners.config import LearnerConfig
 from tengen.learners.group import ALONE, Group, GroupLost, row_bounds
 from tengen.learners.optimizer import Optimizer
-from tengen.learners.shards import (
-    Part,
-    Shards,
-    joined_priorities,
-    preferred_dtype,
-)
+from tengen.learners.replay import ReplayedStep
+from tengen.learners.shards import Part, Shards, preferred_dtype
 from tengen.learners.states import LearnerState, Trained
 from tengen.learners.update import Update
 from tengen.nets import Net
@@ -72,6 +73,7 @@ class Learner:
                 gradients += grad(update.loss(net, part))
             optimizer.step(gradients)
             optimizer.update_average()
+            update.follow(net)
             update.stepped(metrics)
         batch.ack(priorities)
 
@@ -125,6 +127,10 @@ class Learner:
         self._experience = experience
         self.net = net.to(self._device).train()
         dtype = preferred_dtype(config.precision, self._device)
+        self._is_small = ReplayedStep.supports(config, self.net, update)
+        if self._is_small and config.precision == "auto":
+            # Replay has no lower precision, and is faster than steps in bfloat16.
+            dtype = torch.float32
         update.place(self._device, dtype)
         self.optimizer = Optimizer(config.optimizer, net, update.parameters())
         self._trained = Trained(self.net, self.optimizer, update)
@@ -139,6 +145,7 @@ class Learner:
         self.group: Group = ALONE
         self.num_lost = 0
         self._shards = self._make_shards(config.num_shards)
+        self._replayed = self._make_replayed()
         self._ahead = BatchAhead(self._sample)
 
     def __enter__(self) -> Learner:
@@ -253,6 +260,7 @@ class Learner:
             num_parts * rank // size for rank in (group.rank, group.rank + 1)
         )
         self._shards = self._make_shards(last - first)
+        self._replayed = self._make_replayed()
 
     def check_same(self) -> None:
         """Checks that all learners of the group have the same weights.
@@ -289,6 +297,11 @@ class Learner:
             **{name: metric.item() for name, metric in parts.metrics.items()},
         }
 
+    @property
+    def is_replaying(self) -> bool:
+        """Whether steps were performed, and their operations replayed (``replay``)."""
+        return self._replayed is not None and self._replayed.is_replaying
+
     def state(self) -> LearnerState:
         """Returns the learner's state, whose tensors share the learner's memory.
 
@@ -313,6 +326,7 @@ class Learner:
         torch.set_rng_state(state.tensors["generator"])
         self.num_samples = state.num_samples
         self._shards.spread_statistics()
+        self._replayed = self._make_replayed()
 
     def close(self) -> None:
         """Ends the learner's threads. Blocks until a batch in flight is sampled."""
@@ -332,6 +346,11 @@ class Learner:
             dtype=self._dtype,
             num_threads=self._num_threads,
         )
+
+    def _make_replayed(self) -> ReplayedStep | None:
+        if self.group.size > 1 or not self._is_small:
+            return None
+        return ReplayedStep(self.net, self._shards, self.optimizer, self._update)
 
     def _check_idle(self) -> None:
         if self._ahead.is_under_way:
@@ -422,16 +441,22 @@ class Learner:
             if num_minibatches == 0:
                 # ``minibatches`` may have changed the network's running statistics.
                 self._shards.spread_statistics()
-            parts = self._shards.compute(minibatch)
-            size = len(next(iter(minibatch.values())))
-            step = functools.partial(self._step, parts, size)
-            metrics = self._shards.run(step)
+            if self._replayed is not None:
+                metrics, priorities = self._replayed(
+                    minibatch, self.remaining, self.asked
+                )
+                self._update.stepped(self.net, self.num_steps, metrics)
+            else:
+                parts = self._shards.compute(minibatch)
+                size = len(next(iter(minibatch.values())))
+                step = functools.partial(self._step, parts, size)
+                metrics = self._shards.run(step)
+                priorities = joined_priorities([part.priorities for part in parts])
             if num_minibatches == 0:
                 self.num_samples += num_rows
             num_minibatches += 1
             for name, value in metrics.items():
                 totals[name] = totals.get(name, 0.0) + value
-            priorities = joined_priorities(parts)
         means = {name: total / num_minibatches for name, total in totals.items()}
         return means, priorities
 
@@ -450,5 +475,6 @@ class Learner:
         if is_alone:
             self._shards.merge_statistics()
         self.optimizer.update_average()
+        self._update.follow(self.net)
         self._update.stepped(self.net, self.num_steps, metrics)
         return metrics

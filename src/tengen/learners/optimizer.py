@@ -73,6 +73,7 @@ class Optimizer:
     intra-op thread equal gradients give bit-identical weights.
 
     Attributes:
+        config: The config given to the constructor.
         average: The network to publish: a copy in evaluation mode whose weights and
             norm statistics are exponential moving averages over steps. The first steps
             use a smaller decay, so that the average soon forgets the random initial
@@ -90,11 +91,13 @@ class Optimizer:
             net: The network to train.
             others: Parameters that are trained with the network but not averaged.
         """
-        self._config = config
+        self.config = config
         trained = (p for p in net.parameters() if p.requires_grad)
         self._parameters = [*trained, *others]
         self._groups = _groups(config, net, self._parameters)
         self.num_steps = 0
+        # A tensor, so that a recorded step reads the current rate.
+        self._rate = torch.zeros((), dtype=torch.float64)
         self.average: Net = copy.deepcopy(net).eval().requires_grad_(False)
         # Listed once, because listing takes a tenth of the time of a small net's step.
         current = net.state_dict()
@@ -122,26 +125,58 @@ class Optimizer:
         Raises:
             RunError: The gradient is not finite; no parameter was changed.
         """
+        norm = self.clip(gradients).item()
+        rate = self.begin(norm, remaining, asked)
+        self.apply()
+        return {"grad_norm": norm, "learning_rate": rate}
+
+    def clip(self, gradients: Sequence[Tensor]) -> Tensor:
+        """Clips the gradients in place; returns their norm before, a scalar ``[]``.
+
+        Args:
+            gradients: See ``step``; ``apply`` uses them.
+        """
         for parameter, gradient in zip(self._parameters, gradients, strict=True):
             parameter.grad = gradient
-        limit = self._config.max_grad_norm or math.inf
-        norm = nn.utils.clip_grad_norm_(self._parameters, limit).item()
+        limit = self.config.max_grad_norm or math.inf
+        return nn.utils.clip_grad_norm_(self._parameters, limit)
+
+    def begin(self, norm: float, remaining: float | None, asked: float | None) -> float:
+        """Begins a step: checks the gradient's norm, and sets the learning rate.
+
+        Args:
+            norm: The result of ``clip``.
+            remaining: As in ``learning_rate_at``.
+            asked: As in ``learning_rate_at``.
+
+        Returns:
+            The learning rate.
+
+        Raises:
+            RunError: ``norm`` is not finite; no parameter was changed.
+        """
         if not math.isfinite(norm):
             raise RunError(
                 f"grad_norm ({norm}) at step {self.num_steps} must be finite; "
                 "lower the learning rate and resume from the last checkpoint"
             )
-        rate = learning_rate_at(self._config, self.num_steps, remaining, asked)
+        rate = learning_rate_at(self.config, self.num_steps, remaining, asked)
+        self._rate.fill_(rate)
         for group in self._groups:
-            group.step(self._config, rate)
+            group.begin(self.config)
         self.num_steps += 1
-        return {"grad_norm": norm, "learning_rate": rate}
+        return rate
+
+    def apply(self) -> None:
+        """Updates the parameters with the clipped gradients, after ``begin``."""
+        for group in self._groups:
+            group.step(self.config, self._rate)
 
     @torch.no_grad()
     def update_average(self) -> None:
         """Updates the average with the network's weights and norm statistics."""
         warm = (1.0 + self.num_steps) / (10.0 + self.num_steps)
-        share = 1.0 - min(self._config.average_decay, warm)
+        share = 1.0 - min(self.config.average_decay, warm)
         torch._foreach_lerp_(self._averages, self._currents, share)
 
     def state(self) -> dict[str, Tensor]:
@@ -191,20 +226,30 @@ class _Group:
     moments: dict[str, list[Any]] = field(default_factory=dict)
     """The moments by name, with one tensor per parameter; empty before step 1."""
 
+    def begin(self, config: OptimizerConfig) -> None:
+        """Creates the moments before the first step."""
+        if self.moments:
+            return
+        if isinstance(config, SgdConfig):
+            self.moments = {"momentum_buffer": [None for _ in self.parameters]}
+            return
+        self.moments = {
+            "step": [torch.zeros((), device=p.device) for p in self.parameters],
+            "exp_avg": [torch.zeros_like(p) for p in self.parameters],
+            "exp_avg_sq": [torch.zeros_like(p) for p in self.parameters],
+        }
+
     @torch.no_grad()
-    def step(self, config: OptimizerConfig, rate: float) -> None:
-        """Performs one optimizer step with the learning rate ``rate``."""
+    def step(self, config: OptimizerConfig, rate: Tensor) -> None:
+        """Performs one optimizer step; ``rate`` is the learning rate, ``[]``."""
         gradients: list[Any] = [p.grad for p in self.parameters]
         if isinstance(config, SgdConfig):
-            self.moments = self.moments or {
-                "momentum_buffer": [None for _ in gradients]
-            }
             sgd(
                 self.parameters,
                 gradients,
                 self.moments["momentum_buffer"],
                 fused=True,
-                lr=rate,
+                lr=rate.item(),
                 momentum=config.momentum,
                 nesterov=config.nesterov,
                 weight_decay=self.weight_decay,
@@ -212,11 +257,6 @@ class _Group:
                 maximize=False,
             )
             return
-        self.moments = self.moments or {
-            "step": [torch.zeros((), device=p.device) for p in self.parameters],
-            "exp_avg": [torch.zeros_like(p) for p in self.parameters],
-            "exp_avg_sq": [torch.zeros_like(p) for p in self.parameters],
-        }
         adamw(
             self.parameters,
             gradients,
@@ -225,7 +265,7 @@ class _Group:
             [],
             self.moments["step"],
             fused=True,
-            lr=rate,
+            lr=rate if gradients[0].device.type == "cpu" else rate.item(),
             beta1=config.beta1,
             beta2=config.beta2,
             eps=config.epsilon,

@@ -16,9 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from tengen.inference import has_bfloat16
@@ -26,7 +24,7 @@ from tengen.learners.group import Group
 from tengen.learners.update import Update
 from tengen.nets import Net
 
-__all__ = ["Part", "Shards", "joined_priorities", "preferred_dtype"]
+__all__ = ["Part", "Shards", "preferred_dtype"]
 
 T = TypeVar("T")
 
@@ -132,15 +130,20 @@ class Shards:
     @torch.no_grad()
     def add(self, parts: list[Part]) -> dict[str, float]:
         """Sums the parts' gradients into ``gradients``, and returns summed metrics."""
-        # Use one call for all tensors, because on a GPU each call launches a kernel.
-        torch._foreach_copy_(self.gradients, parts[0].gradients)
-        for part in parts[1:]:
-            torch._foreach_add_(self.gradients, part.gradients)
+        self.add_gradients(parts)
         names = list(parts[0].metrics)
         # Use one transfer, because each wait for a shared GPU takes milliseconds.
         numbers = torch.stack([part.metrics[n] for part in parts for n in names])
         found = numbers.reshape(len(parts), len(names)).T.tolist()
         return {name: sum(each) for name, each in zip(names, found, strict=True)}
+
+    @torch.no_grad()
+    def add_gradients(self, parts: list[Part]) -> None:
+        """Sums the parts' gradients into ``gradients``."""
+        # Use one call for all tensors, because on a GPU each call launches a kernel.
+        torch._foreach_copy_(self.gradients, parts[0].gradients)
+        for part in parts[1:]:
+            torch._foreach_add_(self.gradients, part.gradients)
 
     @torch.no_grad()
     def add_over(
@@ -236,14 +239,6 @@ class Shards:
             name: metric.detach() * share for name, metric in found.metrics.items()
         }
         return Part(gradients, {"loss": loss.detach(), **named}, found.priorities)
-
-
-def joined_priorities(parts: list[Part]) -> NDArray[np.float64] | None:
-    """Returns the priorities ``[B]`` of all parts' items; None if there are none."""
-    found = [part.priorities for part in parts if part.priorities is not None]
-    if not found:
-        return None
-    return torch.cat(found).detach().cpu().double().numpy()
 
 
 def preferred_dtype(precision: str, device: torch.device) -> torch.dtype:

@@ -47,6 +47,7 @@ class Update:
         for minibatch in update.minibatches(net, columns):
             gradients = grad(update.loss(net, minibatch))    # in parts, on threads
             optimizer.step(gradients)
+            update.follow(net)
             update.stepped(net, num_steps, metrics)
 
     By default, the batch is one minibatch, and the update has no state.
@@ -63,6 +64,11 @@ class Update:
 
     Attributes:
         group: The learners that share each step; set by the learner.
+        is_traceable: Whether ``loss`` and ``follow`` perform the same operations on any
+            minibatch of the same shapes. They then depend only on tensors that keep
+            their memory, not on numbers in Python; they read no tensor's value and draw
+            no random numbers. The learner may record the operations of a small network
+            and repeat them (``tengen.learners.replay``).
         importance_exponent: Exponent of the importance weights that the learner adds to
             a batch as ``importance_weight`` ``[B]`` float32; see
             ``Batch.importance_weights``. None: the batch has no such column.
@@ -75,6 +81,7 @@ class Update:
     """
 
     group: Group = ALONE
+    is_traceable: bool = False
     importance_exponent: float | None = None
     max_lag: int | None = None
     later_state: tuple[str, ...] = ()
@@ -119,8 +126,15 @@ class Update:
             dtype: The dtype in which the network computes (``Net.compute_dtype``).
         """
 
+    def follow(self, net: Net) -> None:
+        """Moves other networks towards ``net`` after each optimizer step.
+
+        Args:
+            net: The network, after the step.
+        """
+
     def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:
-        """Called after each optimizer step, for example to update target networks.
+        """Called after each optimizer step, for example to copy a target network.
 
         Args:
             net: The network, after the step.

@@ -1,0 +1,255 @@
+"""Replayed functions and learner steps, compared with the same without replay."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from tengen import envs
+from tengen._core import CoreError
+from tengen.agents import Agent
+from tengen.errors import RunError
+from tengen.learners import Learner
+from tengen.learners.replay import Replayed
+from tengen.store import Batch
+
+NUM_ROWS = 24
+
+
+class MadeUpItems:
+    """Items of an agent with random columns; batch i depends only on i."""
+
+    def __init__(self, agent, spec, num_steps):
+        self.columns = agent.columns(spec)
+        self.actions = spec.actions
+        self.num_steps = num_steps
+        self.num_batches = 0
+        self.priorities = []
+        self.reward = 1.0
+
+    def sample(self, num_rows):
+        rng = np.random.default_rng(self.num_batches)
+        self.num_batches += 1
+        shape = (num_rows, self.num_steps)
+        columns = {"model_version": np.full(shape, 1 << 40)}
+        for name, spec in self.columns.items():
+            whole = (*shape, *spec.shape)
+            numbers = rng.normal(size=whole)
+            if name in ("is_reset", "terminated", "truncated"):
+                numbers = rng.random(whole) < 0.1
+            elif name == "action" and self.actions.is_discrete:
+                numbers = rng.integers(0, self.actions.num_choices[0], whole)
+            columns[name] = numbers.astype(spec.dtype)
+        columns["is_reset"][:, 0] = 0
+        columns["reward"] *= self.reward
+        return Batch(
+            self.num_batches,
+            np.arange(num_rows),
+            np.linspace(0.001, 0.01, num_rows),
+            columns,
+            1_000,
+            lambda lease, priorities: self.priorities.append(priorities),
+        )
+
+
+def learner_of(kind, task, *, is_traceable=True, average_decay=0.0, **fields):
+    """Returns a small learner of an agent, and its items."""
+    torch.manual_seed(3)
+    spec = envs.env_spec(task)
+    agent = Agent.of_kind(kind, "a test")().for_environment(spec)
+    net = dataclasses.replace(agent.default_net(spec), num_units=16)
+    config = agent.default_learner(spec)
+    optimizer = dataclasses.replace(config.optimizer, average_decay=average_decay)
+    config = dataclasses.replace(
+        config, batch_size=NUM_ROWS, optimizer=optimizer, **fields
+    )
+    net = net.build(agent.signature(task))
+    update = agent.make_update(task, net, agent.default_store(spec))
+    update.is_traceable = is_traceable
+    items = MadeUpItems(agent, spec, agent.layout(net.signature.state).num_steps)
+    return Learner(config, net, update, items, num_threads=1), items
+
+
+AGENTS = [
+    ("sac", "Pendulum-v1"),
+    ("sac", "CartPole-v1"),
+    ("ppo", "Pendulum-v1"),
+    ("ppo", "CartPole-v1"),
+    ("pqn", "CartPole-v1"),
+    ("dqn", "CartPole-v1"),
+]
+
+
+@pytest.mark.parametrize("average_decay", [0.0, 0.9])
+@pytest.mark.parametrize(("kind", "task"), AGENTS)
+def test_replayed_steps_are_those_of_the_agent(kind, task, average_decay):
+    found = []
+    for is_traceable in (True, False):
+        learner, items = learner_of(
+            kind, task, is_traceable=is_traceable, average_decay=average_decay
+        )
+        with learner:
+            metrics = list(learner.steps(4))
+            assert learner.is_replaying == is_traceable
+        found.append((metrics, items.priorities, learner.state().tensors))
+    (metrics, priorities, tensors), (expected, *others) = found
+    for one, other in zip(metrics, expected, strict=True):
+        assert one.keys() == other.keys()
+        for name in one.keys() - {"train_s", "sample_wait_s"}:
+            assert one[name] == pytest.approx(other[name], rel=1e-3, abs=1e-4)
+    for one, other in zip(priorities, others[0], strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
+    for name, tensor in tensors.items():
+        # AdamW's first steps hardly depend on the gradient's size, so rounding of a
+        # gradient near 0 changes a weight by up to the learning rate.
+        torch.testing.assert_close(tensor, others[1][name], rtol=1e-2, atol=1e-4)
+
+
+@pytest.mark.parametrize(("kind", "task"), AGENTS)
+def test_a_resumed_learner_makes_the_same_steps(kind, task):
+    learner, items = learner_of(kind, task)
+    with learner:
+        for _ in learner.steps(2):
+            pass
+        state = learner.state()
+        tensors = {name: tensor.clone() for name, tensor in state.tensors.items()}
+        for _ in learner.steps(3):
+            pass
+        expected = learner.state().tensors
+    other, items = learner_of(kind, task)
+    with other:
+        # Programs recorded before the state was loaded must not write old moments.
+        other.step()
+        other.load_state(state._replace(tensors=tensors))
+        items.num_batches = 2
+        for _ in other.steps(3):
+            pass
+        found = other.state().tensors
+    assert found.keys() == expected.keys()
+    for name, tensor in found.items():
+        assert torch.equal(tensor, expected[name]), name
+
+
+def test_a_gradient_that_is_not_finite_ends_the_run_and_changes_no_weight():
+    learner, items = learner_of("sac", "Pendulum-v1")
+    with learner:
+        learner.step()
+        items.reward = np.inf
+        before = [weight.clone() for weight in learner.net.parameters()]
+        with pytest.raises(RunError, match="grad_norm"):
+            learner.step()
+        for weight, old in zip(learner.net.parameters(), before, strict=True):
+            assert torch.equal(weight, old)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"num_shards": 2}, {"precision": "bfloat16"}], ids=str
+)
+def test_other_learners_do_not_replay(fields):
+    learner, _ = learner_of("sac", "Pendulum-v1", **fields)
+    with learner:
+        assert learner.step()["grad_norm"] > 0
+        # Networks with few units compute in float32 in any case.
+        assert learner.is_replaying == ("precision" in fields)
+
+
+X = torch.linspace(-3.0, 3.0, 60).reshape(3, 4, 5)
+Y = torch.linspace(2.0, -1.0, 60).reshape(5, 4, 3).transpose(0, 2)
+COUNT = torch.arange(12).reshape(3, 4)
+PLACE, FIRST, ROW = COUNT[..., None] % 5, COUNT[0] % 3, COUNT[1] % 4
+FUNCTIONS = {
+    "arithmetic": lambda x, y: 2 - (x * y + 3 * x) / (y.abs() + 1),
+    "alpha": lambda x, y: torch.add(x, y, alpha=2).sub(y, alpha=0.5),
+    "in place": lambda x, y: x.clone().add_(y).mul_(x).clamp_(min=-1.0).neg(),
+    "exponentials": lambda x, y: x.exp().log() + torch.expm1(y) + x.tanh() * y.relu(),
+    "roots": lambda x, y: (x.square() + 1).sqrt().reciprocal() + y.pow(3),
+    "bounds": lambda x, y: x.clamp(-1, 1) + y.clamp(max=0.5) + torch.minimum(x, y),
+    "comparisons": lambda x, y: (x > y).logical_or((x != 1).logical_and(~(y <= 0))),
+    "selections": lambda x, y: torch.where(x > 0, x, y).masked_fill(y > 1, 7.0),
+    "sums": lambda x, y: x.sum() + y.sum(0) * x.mean((0, 1)) + y.mean(-1, True),
+    "norms": lambda x, y: torch.linalg.vector_norm(x) * y,
+    "views": lambda x, y: x[1:, ::2].transpose(0, 1) * y[:2, 0, None],
+    "joins": lambda x, y: torch.cat([x, torch.stack([x[0], y[1]])]).roll(1, 0),
+    "extremes": lambda x, y: x.max(1).values + y.min(1).values * x.argmax(1),
+    "gathers": lambda x, y: x.gather(2, PLACE) * y.detach()[FIRST, ROW][None],
+    "scatters": lambda x, y: torch.zeros(3, 4, 5).scatter_add(2, PLACE, x[..., :1]),
+    "puts": lambda x, y: x.detach().clone().index_put_((FIRST, ROW), y[0, 0]),
+    "softmax": lambda x, y: x.log_softmax(-1) * y,
+    "products": lambda x, y: torch.addmm(y[0, 0], x[0], y[:, 0].T @ x[:, 0]),
+    "losses": lambda x, y: functional.huber_loss(x, y, reduction="none", delta=0.7)
+    + functional.softplus(x * 9),
+    "norm": lambda x, y: functional.group_norm(x[0], 1, y[0, 0], y[1, 1]) * 2,
+    "doubles": lambda x, y: ((x.double() / 3).clamp(min=0.1).sqrt() * x).float() * y,
+    "integers": lambda x, y: (COUNT + 1) * (x[..., 0] > 0),
+    "other dtypes": lambda x, y: x.bfloat16() + y.half(),
+    "unknown": lambda x, y: x.sort(-1).values * torch.fft.rfft(y).abs()[..., :1],
+    "a value": lambda x, y: x * y.max().item(),
+}  # fmt: skip
+EAGER = {"other dtypes", "unknown", "a value"}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_operations_are_those_of_torch(name):
+    def function(given):
+        x = given["x"].clone().requires_grad_()
+        y = given["y"].clone().requires_grad_()
+        out = FUNCTIONS[name](x, y)
+        if not out.requires_grad:
+            return {"out": out.clone()}
+        slopes = torch.autograd.grad(
+            out.sum() + (out * out).mean(), [x, y], materialize_grads=True
+        )
+        return {"out": out.detach().clone(), "x": slopes[0] + 0, "y": slopes[1] + 0}
+
+    replayed = Replayed(function)
+    for shift in (0.0, 0.3):
+        given = {"x": X + shift, "y": (Y - shift).contiguous()}
+        for key, expected in function(given).items():
+            found = replayed(given)[key]
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    assert replayed.is_replaying == (name not in EAGER)
+
+
+def test_each_shape_has_a_program_and_other_memory_changes_once():
+    total = torch.zeros(3)
+
+    def function(given):
+        total.add_(given["x"].sum(0))
+        return {"out": given["x"] * 2}
+
+    replayed = Replayed(function)
+    for num_rows in (4, 2, 4, 1):
+        out = replayed({"x": torch.ones(num_rows, 3)})["out"]
+        assert torch.equal(out, torch.full((num_rows, 3), 2.0))
+    assert replayed.is_replaying
+    assert torch.equal(total, torch.full((3,), 11.0))
+
+
+def test_caches_of_changed_tensors_are_renewed():
+    weight = torch.ones(2)
+    replayed = Replayed(lambda given: {"out": weight.add_(given["x"]) * 1})
+    before = weight._version
+    replayed({"x": torch.ones(2)})
+    second = weight._version
+    replayed({"x": torch.ones(2)})
+    assert before < second < weight._version
+
+
+def test_random_numbers_are_drawn_by_torch():
+    torch.manual_seed(5)
+    replayed = Replayed(lambda given: {"out": given["x"] + torch.rand(3)})
+    outs = [replayed({"x": torch.zeros(3)})["out"] for _ in range(2)]
+    assert not torch.equal(*outs)
+    assert not replayed.is_replaying
+
+
+def test_an_index_out_of_range_is_refused():
+    replayed = Replayed(lambda given: {"out": X[0].gather(1, given["index"]) * 1})
+    replayed({"index": torch.zeros(4, 1, dtype=torch.int64)})
+    assert replayed.is_replaying
+    with pytest.raises(CoreError, match="index"):
+        replayed({"index": torch.full((4, 1), 5)})
