@@ -18,7 +18,8 @@ PROBING = {"hasattr", "getattr"}
 # Files that may branch on experience: agents choose it, and these configs open it.
 OPENING = {
     *(Path("agents", f"{name}.py") for name in ("alphazero", "environment_agent")),
-    *(Path("agents", f"{name}.py") for name in ("dqn", "iqn", "r2d2")),
+    *(Path("agents", f"{name}.py") for name in ("dqn", "iqn", "r2d2", "ngu")),
+    Path("agents", "agent57.py"),
     *(Path("roles", "config", f"{name}.py") for name in ("environments", "games")),
 }
 # Names of variables and fields that hold a member of a family.
