@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tengen import _core
-from tengen.actors import Bandit, Behaviours, EpisodicMemory, Explorer, Slots
+from tengen.actors import Bandit, Behaviour, Behaviours, EpisodicMemory, Slots
 from tengen.config import from_dict, to_dict
 from tengen.envs import env_spec
 from tengen.errors import UsageError
@@ -403,9 +403,9 @@ def _behaviours(folder: Path) -> Behaviours:
     return Behaviours(folder / "behaviour-0.json")
 
 
-def _bandits() -> Explorer:
+def _bandits() -> Behaviour:
     bandits = Bandit(Slots(0, 2, 2), 3, window=4, epsilon=0.5, seed=1)
-    return Explorer(bandits, EpisodicMemory(2, 8, 2), 2, 3)
+    return Behaviour(bandits, EpisodicMemory(2, 8, 2), 2, 3)
 
 
 def _make_behaviours(folder: Path) -> None:

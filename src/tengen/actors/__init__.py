@@ -22,9 +22,7 @@ from tengen.actors.behaviour import (
     Bandit,
     Behaviour,
     Behaviours,
-    Explorer,
     InTurn,
-    Selector,
 )
 from tengen.actors.block import StepBlock, step_tensors
 from tengen.actors.environment import (
@@ -58,12 +56,10 @@ __all__ = [
     "EnvironmentRows",
     "EnvironmentStats",
     "EpisodicMemory",
-    "Explorer",
     "GamesOfGeneration",
     "GenerationReport",
     "InTurn",
     "Policy",
-    "Selector",
     "SelfplayConfig",
     "SelfplayProcesses",
     "Slots",

@@ -20,7 +20,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,9 +39,7 @@ __all__ = [
     "Bandit",
     "Behaviour",
     "Behaviours",
-    "Explorer",
     "InTurn",
-    "Selector",
 ]
 
 INTRINSIC = "intrinsic"
@@ -52,55 +50,8 @@ INTRINSIC = "intrinsic"
 _LEAST_FACTOR, _MOST_FACTOR = 1.0, 5.0
 
 
-class Behaviour(Protocol):
-    """State of an actor's copies; used by the thread that drives their port."""
-
-    def begin(self) -> Arrays:
-        """Begins an episode in all copies; returns inputs as ``step`` does."""
-
-    def observe(self, outputs: Arrays) -> Arrays:
-        """Returns arrays ``[N, ...]`` that ``Policy.act`` gets beside the outputs.
-
-        Args:
-            outputs: The network's outputs ``[N, ...]`` for the current observations.
-        """
-
-    def step(self, reward: NDArray[np.float32], is_reset: NDArray[np.bool_]) -> Arrays:
-        """Returns the inputs ``[N, ...]`` of the network for the next observations.
-
-        Args:
-            reward: ``[N]``, the environment's rewards of a step, before clipping.
-            is_reset: ``[N]``, whether the step began the next episode.
-        """
-
-    def state(self) -> list[Any]:
-        """Returns what must survive the process, a JSON value per copy; may be empty.
-
-        An episode does not survive the process, and neither does its memory.
-        """
-
-    def load_state(self, rows: Sequence[Any]) -> None:
-        """Restores a ``state``, possibly that of fewer or of more copies."""
-
-
-class Selector(Protocol):
-    """Chooses the policy of every episode of N copies."""
-
-    def state(self) -> list[Any]:
-        """See ``Behaviour.state``."""
-
-    def load_state(self, rows: Sequence[Any]) -> None:
-        """See ``Behaviour.load_state``."""
-
-    def choose(self, row: int) -> int:
-        """Returns the number of the policy for a copy's next episode."""
-
-    def ended(self, row: int, policy: int, episode_return: float) -> None:
-        """Takes the undiscounted return of a policy's episode in a copy."""
-
-
 class InTurn:
-    """Takes the policies in turn: episode e of copy i has policy (e + i) modulo P."""
+    """Chooses policies in turn: episode e of copy i has policy (e + i) modulo P."""
 
     def __init__(self, slots: Slots, num_policies: int) -> None:
         """Creates a selector for an actor's copies, at their first episodes.
@@ -113,29 +64,29 @@ class InTurn:
         self._num_policies = num_policies
 
     def choose(self, row: int) -> int:
-        """See ``Selector.choose``."""
+        """Returns the number of the policy for the next episode of copy ``row``."""
         policy = int(self._next[row] % self._num_policies)
         self._next[row] += 1
         return policy
 
     def ended(self, row: int, policy: int, episode_return: float) -> None:
-        """Does nothing, because returns do not affect the choice."""
+        """Takes the undiscounted return of a policy's episode; ignores it here."""
 
     def state(self) -> list[Any]:
-        """Returns an empty list."""
+        """Returns what must outlive the process: a JSON value per copy, or nothing."""
         return []
 
     def load_state(self, rows: Sequence[Any]) -> None:
-        """Does nothing."""
+        """Restores a ``state``, possibly that of fewer or of more copies."""
 
 
-class Bandit:
+class Bandit(InTurn):
     """A bandit per copy, which prefers policies with high returns in recent episodes.
 
     It takes policies that its window does not contain first. Then it takes a random
     policy with some probability, and otherwise the one with the highest upper bound
     ``mean + range / sqrt(count)``, over the episodes of the window. The range is the
-    greatest minus the least return of the window.
+    greatest minus the least return of the window, or 1 if all are equal.
 
     Source: Badia et al. 2020, "Agent57" (arXiv:2003.13350), section 3.2; Garivier and
     Moulines 2008, "On Upper-Confidence Bound Policies for Non-Stationary Bandit
@@ -162,8 +113,8 @@ class Bandit:
             epsilon: Probability of a random policy, in [0, 1].
             seed: Seed of the random numbers, 0 to 2^64 - 1.
         """
+        super().__init__(slots, num_policies)
         self._slots = slots
-        self._num_policies = num_policies
         self._epsilon = epsilon
         self._seed = seed
         self._num_chosen = np.zeros(slots.count, np.int64)
@@ -172,7 +123,7 @@ class Bandit:
         ]
 
     def choose(self, row: int) -> int:
-        """See ``Selector.choose``."""
+        """See ``InTurn.choose``."""
         slot, number = self._slots.first + row, int(self._num_chosen[row])
         self._num_chosen[row] += 1
         counts, totals = np.zeros((2, self._num_policies))
@@ -190,11 +141,11 @@ class Bandit:
         if chance < self._epsilon:
             return int(which * self._num_policies)
         returns = [episode_return for _, episode_return in self._windows[row]]
-        bonus = (max(returns) - min(returns)) / np.sqrt(counts)
-        return int(np.argmax(totals / counts + bonus))
+        spread = (max(returns) - min(returns)) or 1.0
+        return int(np.argmax(totals / counts + spread / np.sqrt(counts)))
 
     def ended(self, row: int, policy: int, episode_return: float) -> None:
-        """See ``Selector.ended``."""
+        """See ``InTurn.ended``."""
         self._windows[row].append((policy, episode_return))
 
     def state(self) -> list[Any]:
@@ -202,7 +153,7 @@ class Bandit:
         return [[list(entry) for entry in window] for window in self._windows]
 
     def load_state(self, rows: Sequence[Any]) -> None:
-        """See ``Behaviour.load_state``; leaves out what is no policy's return."""
+        """See ``InTurn.load_state``; leaves out what is no policy's return."""
         for window, entries in zip(self._windows, rows, strict=False):
             window.extend(
                 (int(policy), float(episode_return))
@@ -211,8 +162,10 @@ class Bandit:
             )
 
 
-class Explorer:
-    """A ``Behaviour`` with one of P policies per episode and rewards for novelty.
+class Behaviour:
+    """The policies of N copies, and their rewards for novelty.
+
+    Used by the thread that drives the port of the copies.
 
     The reward is the novelty in the episode times the network's ``NOVELTY`` over the
     run, clipped to [1, 5].
@@ -222,7 +175,7 @@ class Explorer:
 
     def __init__(
         self,
-        selector: Selector,
+        selector: InTurn,
         memory: EpisodicMemory,
         num_rows: int,
         num_policies: int,
@@ -242,17 +195,26 @@ class Explorer:
         self._one_hot = np.eye(num_policies, dtype=np.float32)
 
     def begin(self) -> Arrays:
-        """See ``Behaviour.begin``."""
+        """Begins an episode in all copies; returns inputs as ``step`` does."""
         return self._begun(np.ones(len(self._policies), np.bool_))
 
     def observe(self, outputs: Arrays) -> Arrays:
-        """Returns ``INTRINSIC`` and ``POLICY``; see ``Behaviour.observe``."""
+        """Returns ``INTRINSIC`` and ``POLICY``, arrays ``[N, ...]`` for ``Policy.act``.
+
+        Args:
+            outputs: The network's outputs ``[N, ...]`` for the current observations.
+        """
         factor = outputs[NOVELTY].clip(_LEAST_FACTOR, _MOST_FACTOR)
         intrinsic = self._memory.novelty(outputs[EMBEDDING]) * factor
         return {INTRINSIC: intrinsic, POLICY: self._one_hot[self._policies]}
 
     def step(self, reward: NDArray[np.float32], is_reset: NDArray[np.bool_]) -> Arrays:
-        """Returns ``POLICY``; see ``Behaviour.step``."""
+        """Returns ``POLICY``, the inputs of the network for the next observations.
+
+        Args:
+            reward: ``[N]``, the environment's rewards of a step, before clipping.
+            is_reset: ``[N]``, whether the step began the next episode.
+        """
         for row in np.flatnonzero(is_reset):
             ended = int(self._policies[row]), float(self._returns[row])
             self._selector.ended(int(row), *ended)
@@ -260,11 +222,11 @@ class Explorer:
         return self._begun(is_reset)
 
     def state(self) -> list[Any]:
-        """Returns the selector's state; see ``Behaviour.state``."""
+        """See ``InTurn.state``; an episode does not outlive the process."""
         return self._selector.state()
 
     def load_state(self, rows: Sequence[Any]) -> None:
-        """See ``Behaviour.load_state``."""
+        """See ``InTurn.load_state``."""
         self._selector.load_state(rows)
 
     def _begun(self, rows: NDArray[np.bool_]) -> Arrays:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen import envs
-from tengen.actors import INTRINSIC, Bandit, Selector, Slots, is_legal
+from tengen.actors import INTRINSIC, Bandit, InTurn, Slots, is_legal
 from tengen.agents.ngu import Ngu, NguUpdate
 from tengen.agents.policy_update import RunningSquare
 from tengen.agents.q_agent import (
@@ -92,7 +92,7 @@ class Agent57(Ngu):
     def _value_names(self) -> tuple[str, ...]:
         return ("value", "advantage") if self.is_duelling else ("q",)
 
-    def selector(self, slots: Slots, seed: int) -> Selector:
+    def selector(self, slots: Slots, seed: int) -> InTurn:
         """Returns the copies' bandits; see ``Ngu.selector``."""
         return Bandit(
             slots,

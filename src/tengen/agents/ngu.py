@@ -29,9 +29,7 @@ from tengen.actors import (
     INTRINSIC,
     Behaviour,
     EpisodicMemory,
-    Explorer,
     InTurn,
-    Selector,
     Slots,
 )
 from tengen.agents.r2d2 import R2d2, R2d2Update
@@ -117,9 +115,9 @@ class Ngu(R2d2):
         """See ``EnvironmentAgent.behaviour``."""
         memory = EpisodicMemory(slots.count, self.memory_steps, self.num_neighbours)
         selector = self.selector(slots, seed)
-        return Explorer(selector, memory, slots.count, self.num_policies)
+        return Behaviour(selector, memory, slots.count, self.num_policies)
 
-    def selector(self, slots: Slots, seed: int) -> Selector:
+    def selector(self, slots: Slots, seed: int) -> InTurn:
         """Returns the object that chooses the policies of the copies' episodes.
 
         Args:

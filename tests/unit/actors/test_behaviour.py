@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tengen.actors import INTRINSIC, Bandit, EpisodicMemory, Explorer, InTurn, Slots
+from tengen.actors import INTRINSIC, Bandit, Behaviour, EpisodicMemory, InTurn, Slots
 from tengen.tensors import EMBEDDING, NOVELTY, POLICY
 
 
@@ -98,7 +98,7 @@ def test_embeddings_that_never_differ_are_not_novel_and_never_nan(value):
 def explorer(num_rows, first=0, num_policies=3):
     memory = EpisodicMemory(num_rows, 100, 2)
     selector = InTurn(Slots(first, num_rows, 10), num_policies)
-    return Explorer(selector, memory, num_rows, num_policies)
+    return Behaviour(selector, memory, num_rows, num_policies)
 
 
 def test_a_policy_lasts_an_episode_and_all_have_their_turn():
@@ -138,7 +138,7 @@ class Returns:
 
 def test_a_selector_is_told_the_return_of_an_episode_once():
     selector = Returns()
-    behaviour = Explorer(selector, EpisodicMemory(2, 10, 1), 2, 2)
+    behaviour = Behaviour(selector, EpisodicMemory(2, 10, 1), 2, 2)
     behaviour.begin()
     for step in range(7):
         # Copy 0 resets at steps 3 and 6; the reward of a reset step is 0.
@@ -240,3 +240,8 @@ def test_a_state_of_more_policies_loses_those_that_are_gone():
         one.load_state([[["x", None]]])
     with pytest.raises((TypeError, ValueError)):
         one.load_state({"a": 1})
+
+
+def test_without_any_reward_all_policies_are_tried_evenly():
+    policies = chosen(bandit(), lambda policy, _: 0.0, 80)
+    assert np.abs(np.bincount(policies) - 20).max() <= 4
