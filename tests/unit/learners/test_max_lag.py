@@ -108,3 +108,10 @@ def test_all_are_learned_from_without_a_bound():
     assert [m["lag_steps"] for m in metrics] == [0.0, 3.0, 6.0, 9.0]
     assert not any("too_old" in m for m in metrics)
     assert torch.isfinite(learner.net.state_dict()["tables.q"]).all()
+
+
+def test_demonstrations_have_no_lag():
+    batches = [[[-1, -1], [-1, -1], [-1, -1]], [[-1, -1], [3, 3], [2, 2]]]
+    _, _, metrics = learned(None, batches)
+    assert "lag_steps" not in metrics[0]
+    assert metrics[1]["lag_steps"] == 0.5
