@@ -124,6 +124,8 @@ def placed(column: NDArray[np.generic], device: torch.device) -> Tensor:
     """Returns a column as a tensor on a device; a CPU tensor may share its memory."""
     # Copy read-only arrays, such as views of shared memory: torch warns about them.
     tensor = torch.from_numpy(column if column.flags.writeable else column.copy())
+    if device.type == "cpu":
+        return tensor  # ``to`` releases the GIL, which takes longer than a small layer
     if device.type != "cuda":
         return tensor.to(device)
     # Pinned memory allows an asynchronous copy, so this thread need not wait.
