@@ -2,8 +2,6 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -15,7 +13,6 @@
 
 #include "actors/choice_draws.h"
 #include "actors/episode_counts.h"
-#include "actors/gaussian_draws.h"
 #include "actors/step_columns.h"
 #include "base/error.h"
 #include "base/philox64.h"
@@ -67,21 +64,6 @@ std::tuple<Out<int64_t, 2>, Out<float, 1>> draw(const ChoiceDraws& draws,
   draws.draw({logits.data(), logits.size()}, {uniform_rows.data(), uniform_rows.size()},
              uniform_rows.shape(1), {choices.data(), choices.size()}, {log_prob.data(), num_rows});
   return {choices, log_prob};
-}
-
-std::tuple<Out<float, 2>, Out<float, 1>> draw_numbers(const GaussianDraws& draws,
-                                                      const In<float, 2>& outputs,
-                                                      const In<double, 2>& uniform_rows) {
-  const size_t num_rows = outputs.shape(0), num_numbers = 2 * draws.num_parts();
-  check(outputs.shape(1) == num_numbers, "outputs", outputs.shape(1),
-        "must be two per number; correct the network");
-  check(uniform_rows.shape(0) == num_rows && uniform_rows.shape(1) >= num_numbers, "uniforms",
-        uniform_rows.shape(1), "must be two per number in each row; correct the caller");
-  auto actions = make_array<float>(std::array{num_rows, draws.num_parts()});
-  auto log_prob = make_array<float>(std::array{num_rows});
-  draws.draw({outputs.data(), outputs.size()}, {uniform_rows.data(), uniform_rows.size()},
-             uniform_rows.shape(1), {actions.data(), actions.size()}, {log_prob.data(), num_rows});
-  return {actions, log_prob};
 }
 
 // A block of steps that keeps the arrays of its columns alive.
@@ -177,13 +159,6 @@ void bind_actors(nb::module_& m) {
             return self.first_out_of_range({choices.data(), choices.size()});
           },
           "choices"_a, "Returns the first row with a choice out of range, or the number of rows.");
-  nb::class_<GaussianDraws>(m, "GaussianDraws",
-                            "Samples numbers from Gaussians; see core/actors/gaussian_draws.h.")
-      .def(nb::init<std::vector<double>, std::vector<double>,
-                    std::optional<GaussianDraws::Bounds>>(),
-           "middle"_a, "half"_a, "bounds"_a.none() = nb::none())
-      .def("draw", &draw_numbers, "outputs"_a, "uniforms"_a,
-           "Returns sampled actions [N, K] float32 and their log-densities [N] float32.");
   nb::class_<PyStepColumns>(m, "StepColumns", "Columns of steps; see core/actors/step_columns.h.")
       .def(nb::init<const std::vector<std::string>&, std::vector<Block>>(), "names"_a, "columns"_a)
       .def("put", &PyStepColumns::put, "t"_a, "rows"_a,

@@ -61,45 +61,6 @@ def test_choices_are_those_of_the_inverse(num_choices: tuple[int, ...]) -> None:
     np.testing.assert_allclose(log_prob, expected_log_prob, rtol=1e-5, atol=1e-6)
 
 
-def numbers_slowly(outputs, uniforms, middle, half, bounds):
-    """Samples numbers with numpy; returns their log-densities as well."""
-    count = len(middle)
-    mean, log_std = np.split(outputs.astype(np.float64), 2, axis=1)
-    log_std = log_std.clip(-20.0, 2.0)
-    radii = np.sqrt(-2.0 * np.log1p(-uniforms[:, :count]))
-    normals = radii * np.cos(2.0 * np.pi * uniforms[:, count : 2 * count])
-    drawn = mean + np.exp(log_std) * normals
-    slope = 0.0
-    if bounds is None:
-        actions = (middle + half * drawn).astype(np.float32)
-        stored = (actions - middle) / half
-    else:
-        stored = drawn.astype(np.float32).astype(np.float64)
-        actions = (middle + half * np.tanh(stored)).clip(*bounds).astype(np.float32)
-        slope = 2.0 * (np.log(2.0) - stored - np.logaddexp(0.0, -2.0 * stored))
-    distance = (stored - mean) * np.exp(-log_std)
-    density = -0.5 * distance**2 - log_std - 0.5 * np.log(2.0 * np.pi) - slope
-    return actions, density.sum(axis=1)
-
-
-@pytest.mark.parametrize("is_squashed", [False, True])
-def test_numbers_are_those_of_numpy(is_squashed):
-    rng = np.random.default_rng(3)
-    middle, half = np.array([0.0, 500.0, -1.0]), np.array([1.0, 500.0, 0.25])
-    bounds = (middle - half, middle + half) if is_squashed else None
-    # Some deviations are outside the limits, and some samples saturate.
-    outputs = rng.normal(0, 4, (3000, 6)).astype(np.float32)
-    uniforms = rng.random((3000, 8))
-    uniforms[0] = 0.0
-    uniforms[1] = 1.0 - 2.0**-53
-    found = _core.GaussianDraws(middle, half, bounds).draw(outputs, uniforms)
-    expected = numbers_slowly(outputs, uniforms, middle, half, bounds)
-    assert np.isfinite(found[1]).all()
-    np.testing.assert_allclose(found[0], expected[0], rtol=1e-6, atol=1e-6)
-    # The density of an action near a bound depends on how it was rounded.
-    np.testing.assert_allclose(found[1], expected[1], rtol=1e-5, atol=1e-4)
-
-
 def test_sizes_that_do_not_fit_are_refused() -> None:
     draws = _core.ChoiceDraws([2, 3])
     logits, uniforms = np.zeros((4, 5), np.float32), np.zeros((4, 2))
@@ -110,14 +71,6 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
             draws.draw(logits, wrong)
     with refused(_core.CoreError, "num_choices (0)"):
         _core.ChoiceDraws([2, 0])
-    numbers = _core.GaussianDraws([0.0], [1.0])
-    with refused(_core.CoreError, "outputs (3)"):
-        numbers.draw(logits[:, :3], uniforms)
-    for wrong in (uniforms[:3], uniforms[:, :1]):
-        with refused(_core.CoreError, "uniforms"):
-            numbers.draw(logits[:, :2], wrong)
-    with refused(_core.CoreError, "middle (2)"):
-        _core.GaussianDraws([0.0, 1.0], [1.0])
 
 
 def test_the_first_array_that_is_not_finite_is_named() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -147,6 +148,10 @@ def encode_actions(
     return encoded
 
 
+# Bounds of the log standard deviation, equal to those in tengen.losses.distributions.
+_MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
+
+
 class ActionDraws(Protocol):
     """Samples actions from the distribution that a network's outputs parametrise.
 
@@ -253,10 +258,8 @@ class GaussianDraws:
         """
         self._is_scalar = shape == ()
         self._num_numbers = 1 if self._is_scalar else shape[0]
-        ones = (1.0,) * self._num_numbers
-        self._scale = scale or Scale((0.0,) * self._num_numbers, ones)
-        self._bounds = bounds
-        self._draws = _core.GaussianDraws(*self._scale, bounds)
+        self._middle, self._half = map(np.array, scale or Scale((0.0,), (1.0,)))
+        self._bounds = None if bounds is None else tuple(map(np.array, bounds))
 
     @property
     def num_uniforms(self) -> int:
@@ -267,16 +270,44 @@ class GaussianDraws:
         self, outputs: NDArray[np.float32], uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """See ``ActionDraws``."""
-        actions, log_prob = self._draws.draw(outputs, uniforms)
-        return self._shaped(actions), log_prob
+        count = self._num_numbers
+        both = outputs.astype(np.float64)
+        mean = both[:, :count]
+        log_std = np.minimum(np.maximum(both[:, count:], _MIN_LOG_STD), _MAX_LOG_STD)
+        # Uniform numbers are below 1, so log1p is finite.
+        radii = np.sqrt(-2.0 * np.log1p(-uniforms[:, :count]))
+        normals = radii * np.cos(2.0 * math.pi * uniforms[:, count:])
+        numbers = mean + np.exp(log_std) * normals
+        # Compute the density of the stored action, which is rounded to float32.
+        if self._bounds is None:
+            actions = self._actions(numbers)
+            numbers = (actions - self._middle) / self._half
+        else:
+            numbers = numbers.astype(np.float32).astype(np.float64)
+            actions = self._actions(numbers)
+        distance = (numbers - mean) * np.exp(-log_std)
+        density = -0.5 * distance**2 - log_std - 0.5 * math.log(2 * math.pi)
+        if self._bounds is not None:
+            # The logarithm of the slope of tanh.
+            log_sum = np.logaddexp(0.0, -2.0 * numbers)
+            density -= 2.0 * (math.log(2.0) - numbers - log_sum)
+        log_prob = density.sum(axis=1)
+        return self._shaped(actions), log_prob.astype(np.float32)
 
     def greedy(self, outputs: NDArray[np.float32]) -> NDArray[np.float32]:
         """See ``ActionDraws``; returns the means, squashed if there are bounds."""
         mean = outputs[:, : self._num_numbers].astype(np.float64)
+        return self._shaped(self._actions(mean))
+
+    def _actions(self, numbers: NDArray[np.float64]) -> NDArray[np.float32]:
         if self._bounds is None:
-            return self._shaped(self._scale.from_unit(mean).astype(np.float32))
-        actions = self._scale.from_unit(np.tanh(mean)).clip(*self._bounds)
-        return self._shaped(actions.astype(np.float32))
+            actions = self._middle + self._half * numbers
+        else:
+            low, high = self._bounds
+            actions = self._middle + self._half * np.tanh(numbers)
+            actions = np.minimum(np.maximum(actions, low), high)
+        scaled: NDArray[np.float32] = actions.astype(np.float32)
+        return scaled
 
     def _shaped(self, actions: NDArray[np.float32]) -> NDArray[np.float32]:
         return actions[:, 0] if self._is_scalar else actions

@@ -63,11 +63,6 @@ class Scale(NamedTuple):
         units: NDArray[np.float64] = (actions - np.array(self.middle)) / self.half
         return units
 
-    def from_unit(self, units: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Converts units ``[N, K]`` to actions."""
-        actions: NDArray[np.float64] = np.array(self.middle) + self.half * units
-        return actions
-
 
 @dataclass(frozen=True, kw_only=True)
 class ActionSpec:

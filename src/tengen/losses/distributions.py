@@ -5,7 +5,7 @@ logits of all parts of the action, one part after another. For continuous action
 contains the means, then the logarithms of the standard deviations. The parts of an
 action are independent, so log-probabilities and entropies are sums over the parts.
 
-``tengen.actors.actions`` implements the same distributions in C++, for actors, which
+``tengen.actors.actions`` implements the same distributions in numpy, for actors, which
 sample actions. The two modules must match.
 
 Differs from most papers on continuous control: actions may be scaled by their bounds,

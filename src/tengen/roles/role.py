@@ -6,6 +6,7 @@ its next turn continues from the published files.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -256,7 +257,16 @@ def make_role(
         raise UsageError(f"role ({name}) is not known; {did_you_mean(name, ROLES)}")
     run = with_games(config, run)
     module, _, attribute = ROLES[name].partition(":")
-    role = getattr(importlib.import_module(module), attribute)
+    # Garbage collection would take a tenth of the time that importing torch takes, now,
+    # or later if the imported objects were not frozen.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        role = getattr(importlib.import_module(module), attribute)
+    finally:
+        if was_enabled:
+            gc.freeze()
+            gc.enable()
     made: Role = role.__new__(role)
     try:
         role.__init__(made, config, run, context)
