@@ -187,10 +187,12 @@ def _tables_of(config: dict[str, Any]) -> list[dict[str, Any]]:
 def _innermost(setting: str, before: Any, after: Any) -> tuple[str, Any, Any]:
     """Returns the first entry in which two settings differ, and its two values."""
     while isinstance(before, dict) and isinstance(after, dict):
-        names = before.keys() | after.keys()
-        name = min(n for n in names if before.get(n) != after.get(n))
-        setting = f"{setting}.{name}"
-        before, after = before.get(name, "absent"), after.get(name, "absent")
+        pairs = {
+            name: (before.get(name, "absent"), after.get(name, "absent"))
+            for name in sorted({*before, *after})
+        }
+        name = next(name for name, (then, now) in pairs.items() if then != now)
+        setting, (before, after) = f"{setting}.{name}", pairs[name]
     return setting, before, after
 
 
