@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 93_493,
-    "lines_of_core": 31_971,
-    "lines_of_tests": 106_081,
+    "lines_of_src": 93_489,
+    "lines_of_core": 31_844,
+    "lines_of_tests": 106_196,
     "lines_of_benchmarks_and_scripts": 8_779,
     "packages": 27,
     "modules_with_one_importer": 112,
