@@ -4,6 +4,7 @@ A block of K steps has these columns, in time order t = 0 to K - 1::
 
     the network's inputs   [N, K, ...]  as the network received them
     action_mask            [N, K, A]    bool, the legal choices, if some may be illegal
+    global_state           [N, K, S]    float32, if the agent learns from it
     action                 [N, K, ...]  int64 if discrete, float32 if continuous
     reward                 [N, K]       float32, for action t
     terminated             [N, K]       uint8, whether action t led to a terminal state
@@ -38,7 +39,7 @@ from numpy.typing import NDArray
 
 from tengen import _core
 from tengen.envs import ActionSpec, Arrays, Step
-from tengen.tensors import TensorSpec
+from tengen.tensors import GLOBAL_STATE, TensorSpec
 
 __all__ = ["StepBlock", "step_tensors"]
 
@@ -69,7 +70,10 @@ def step_tensors(
 
 
 class StepBlock:
-    """Collects a block of steps; ``append`` adds one step of every environment copy."""
+    """Collects a block of steps; ``append`` adds one step of every slot.
+
+    A slot is a copy of the environment, or one agent of a copy.
+    """
 
     def __init__(
         self,
@@ -84,7 +88,7 @@ class StepBlock:
 
         Args:
             tensors: The tensor specs from ``step_tensors``.
-            num_slots: Number N of environment copies.
+            num_slots: Number N of slots.
             num_steps: Number K of steps in a block, at least 1.
             is_closed: Whether a block ends with an extra step that holds only inputs.
             num_before: Number of previous steps with which a closed block begins.
@@ -116,10 +120,11 @@ class StepBlock:
         return self._num_steps == self._length - 1
 
     def append(self, inputs: Arrays, chosen: Arrays, step: Step, version: int) -> None:
-        """Adds one step of every environment copy.
+        """Adds one step of every slot.
 
         Args:
-            inputs: The network's inputs, arrays of shape ``[N, ...]``.
+            inputs: The network's inputs, arrays of shape ``[N, ...]``, and possibly
+                ``GLOBAL_STATE``, which has a row per copy.
             chosen: The actions and the agent's columns, arrays of shape ``[N, ...]``.
             step: The results of the environment's step with these actions.
             version: Version of the model that chose the actions, at least 0.
@@ -128,7 +133,7 @@ class StepBlock:
             CoreError: An array's dtype or shape differs from that of its column.
         """
         rows: dict[str, Any] = {
-            **inputs,
+            **self._shown(inputs),
             **chosen,
             "reward": step.reward,
             "terminated": step.terminated,
@@ -150,7 +155,7 @@ class StepBlock:
         columns = self._columns
         self._begin()
         if self._is_closed:
-            for name, array in inputs.items():
+            for name, array in self._shown(inputs).items():
                 columns[name][:, -1] = array
             columns["model_version"][:, -1] = columns["model_version"][:, -2]
         if self._num_before:
@@ -158,6 +163,14 @@ class StepBlock:
             for name, column in columns.items():
                 self._columns[name][:, : self._num_before] = column[:, last]
         return columns
+
+    def _shown(self, inputs: Arrays) -> Arrays:
+        """Returns the inputs that are columns, with a row per slot."""
+        shown = {name: array for name, array in inputs.items() if name in self._tensors}
+        if (state := shown.get(GLOBAL_STATE)) is not None:
+            num_agents = self._num_slots // len(state)
+            shown[GLOBAL_STATE] = state.repeat(num_agents, axis=0)
+        return shown
 
     def _begin(self) -> None:
         self._num_steps = 0

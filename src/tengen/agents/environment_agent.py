@@ -36,7 +36,7 @@ from tengen.experience import (
 )
 from tengen.learners import LearnerConfig
 from tengen.nets import NetConfig
-from tengen.tensors import Signature, TensorSpec
+from tengen.tensors import GLOBAL_STATE, Signature, TensorSpec
 
 __all__ = ["EnvironmentAgent"]
 
@@ -55,6 +55,10 @@ class EnvironmentAgent(Agent):
     draws_actions: ClassVar[bool] = True
     """Whether ``act`` samples actions from a policy that the network outputs. If not,
     exploration depends on settings of the run, which a model's files do not contain."""
+    needs_agents: ClassVar[bool] = False
+    """Whether the environment must have several agents (``EnvSpec.agents``)."""
+    learns_from_state: ClassVar[bool] = False
+    """Whether stored steps have the global state, which then must exist."""
 
     discount: float = bounded(0.99, 0, 1)
     """Discount factor per step, in [0, 1]. The horizon is about 1 / (1 - discount)
@@ -197,25 +201,41 @@ class EnvironmentAgent(Agent):
         """See ``Agent.refusal``."""
         if games.is_game(task):
             return "it needs an environment"
-        return cls.refusal_of(envs.env_spec(task).actions)
+        spec = envs.env_spec(task)
+        if cls.needs_agents and not spec.agents:
+            return "it needs several agents"
+        if cls.learns_from_state and spec.global_state is None:
+            return "it needs a global state"
+        return cls.refusal_of(spec.actions)
 
     def check(
         self, net: NetConfig, store: ExperienceConfig, learner: LearnerConfig
     ) -> None:
-        """See ``Agent.check``; checks that the table has space for a turn's items.
-
-        A smaller table could deadlock an actor and a learner that work in turns: the
-        actor waits for space, and the learner for the rest of a batch.
-        """
+        """See ``Agent.check``; checks that the table has space for a turn's items."""
         if not isinstance(store, ReplayConfig):
             rule = f"must be table with agent {self.kind}; leave it out"
             raise UsageError(f"store.kind ({store.kind}) {rule}")
+        self._check_space(store, learner, 1)
+
+    def _check_space(
+        self, store: ReplayConfig, learner: LearnerConfig, num_slots: int
+    ) -> None:
+        """Checks that the table has space for a turn's items.
+
+        A smaller table could deadlock an actor and a learner that work in turns: the
+        actor waits for space, and the learner for the rest of a batch.
+
+        Args:
+            store: The table.
+            learner: The learner.
+            num_slots: Number of slots of a copy of the environment.
+        """
         name, given = "max_items", store.max_items
-        needed = self._items_of_turn() + learner.batch_size - 1
+        needed = self._items_of_turn(num_slots) + learner.batch_size - 1
         what = "the items of a turn and those left over from a batch"
         if not store.is_queue:
             name, given = "max_ahead", store.max_ahead
-            needed = self._least_ahead(store, learner)
+            needed = self._least_ahead(store, learner, num_slots)
             what = "the items of a turn and of a batch"
         check(
             given >= needed or (name == "max_ahead" and given == 0),
@@ -233,6 +253,8 @@ class EnvironmentAgent(Agent):
     ) -> None:
         """See ``Agent.check_task``; checks that items can store the network's state."""
         self.layout(net.signature(self.signature(task)).state)
+        assert isinstance(store, ReplayConfig)  # ``check`` has checked it
+        self._check_space(store, learner, self.num_slots(envs.env_spec(task)))
 
     def signature(self, task: str) -> Signature:
         """See ``Agent.signature``."""
@@ -241,8 +263,24 @@ class EnvironmentAgent(Agent):
             inputs=self.inputs_of(spec), outputs=self.outputs_of(spec.actions)
         )
 
+    def num_slots(self, spec: EnvSpec) -> int:
+        """Returns the number of the table's slots of a copy: one for each agent.
+
+        The agents of an environment with several agents learn independently, with
+        shared weights.
+
+        Source: Tan 1993, "Multi-Agent Reinforcement Learning: Independent vs.
+        Cooperative Agents"; de Witt et al. 2020, "Is Independent Learning All You Need
+        in the StarCraft Multi-Agent Challenge?" (arXiv:2011.09533).
+        """
+        return spec.num_agents
+
     def table_config(
-        self, store: ExperienceConfig, learner: LearnerConfig, num_actors: int
+        self,
+        store: ExperienceConfig,
+        learner: LearnerConfig,
+        num_actors: int,
+        spec: EnvSpec,
     ) -> ReplayConfig:
         """Returns ``store`` with a value for ``max_ahead`` if it is 0.
 
@@ -250,12 +288,14 @@ class EnvironmentAgent(Agent):
             store: The config of the run's experience.
             learner: The config of the run's learner.
             num_actors: Number of actor processes.
+            spec: The description of the environment.
         """
         assert isinstance(store, ReplayConfig)
         if store.is_queue or store.max_ahead:
             return store
-        least = self._least_ahead(store, learner)
-        ahead = max(2 * num_actors * self._items_of_turn(), least)
+        num_slots = self.num_slots(spec)
+        least = self._least_ahead(store, learner, num_slots)
+        ahead = max(2 * num_actors * self._items_of_turn(num_slots), least)
         return dataclasses.replace(store, max_ahead=ahead)
 
     def columns(self, spec: EnvSpec) -> dict[str, TensorSpec]:
@@ -263,25 +303,33 @@ class EnvironmentAgent(Agent):
         own = self.own_tensors(spec.actions)
         return self._step_tensors(spec, own)
 
-    def _items_of_turn(self) -> int:
-        """Returns the maximum number of items that an actor inserts per turn."""
+    def _items_of_turn(self, num_slots: int) -> int:
+        """Returns the maximum number of items that an actor inserts per turn.
+
+        Args:
+            num_slots: Number of slots of a copy of the environment.
+        """
         layout, actor = self.layout({}), self.actor
         # An upper bound, because with period 1 no item begins at a reset step.
         items_of_block = layout.block_steps(actor.turn_steps) // layout.period
-        return actor.num_envs * self.turn_blocks(layout) * items_of_block
+        return actor.num_envs * num_slots * self.turn_blocks(layout) * items_of_block
 
-    def _least_ahead(self, store: ReplayConfig, learner: LearnerConfig) -> int:
+    def _least_ahead(
+        self, store: ReplayConfig, learner: LearnerConfig, num_slots: int
+    ) -> int:
         """Returns the minimum ``max_ahead``: a turn's items plus a batch's inserts."""
         per_batch = learner.batch_size / store.samples_per_item
-        return math.ceil(per_batch) + self._items_of_turn()
+        return math.ceil(per_batch) + self._items_of_turn(num_slots)
 
-    def make_block(self, spec: EnvSpec, layout: ItemLayout, num_envs: int) -> StepBlock:
+    def make_block(
+        self, spec: EnvSpec, layout: ItemLayout, num_copies: int
+    ) -> StepBlock:
         """Returns a block that buffers the steps of an actor's environments.
 
         Args:
             spec: The description of the environment.
             layout: The layout of the items.
-            num_envs: Number of copies of the environment.
+            num_copies: Number of copies of the environment.
         """
         own = {
             **self.own_tensors(spec.actions),
@@ -290,7 +338,7 @@ class EnvironmentAgent(Agent):
         tensors = self._step_tensors(spec, own)
         return StepBlock(
             tensors,
-            num_envs,
+            num_copies * self.num_slots(spec),
             layout.block_steps(self.actor.turn_steps),
             is_closed=layout.is_closed,
             num_before=layout.num_before,
@@ -311,6 +359,9 @@ class EnvironmentAgent(Agent):
     ) -> dict[str, TensorSpec]:
         # The mask of legal choices is a column of a step, but no input of the network.
         inputs = {**spec.observation_tensors, **self.inputs_of(spec)}
+        if self.learns_from_state:
+            assert spec.global_state is not None  # ``refusal`` has checked it
+            inputs[GLOBAL_STATE] = spec.global_state
         return step_tensors(inputs, spec.actions, own)
 
     def inputs_of(self, spec: EnvSpec) -> dict[str, TensorSpec]:

@@ -31,6 +31,7 @@ KINDS = [
     kind
     for kind, agent in Agent.kinds().items()
     if issubclass(agent, EnvironmentAgent)
+    and not agent.needs_agents
     and not agent.refusal_of(ActionSpec(num_choices=(8,)))
 ]
 

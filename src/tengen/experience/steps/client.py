@@ -117,7 +117,12 @@ class StepDraws:
         )
 
     def writer(
-        self, name: str, num_slots: int, first: FirstPriorities | None = None
+        self,
+        name: str,
+        num_slots: int,
+        first: FirstPriorities | None = None,
+        *,
+        num_together: int = 1,
     ) -> SlotWriter:
         """Returns a writer for an actor's slots; see ``SlotWriter``.
 
@@ -125,12 +130,14 @@ class StepDraws:
             name: The actor's name, which must be unique among writers.
             num_slots: Number N of the actor's slots.
             first: Computes the priorities of new items; None for ``max_priority``.
+            num_together: See ``SlotWriter``.
 
         Raises:
             UsageError: Another writer has the name.
         """
         names = [f"{name}/{slot}" for slot in range(num_slots)]
-        return SlotWriter(self, [self._slot(name) for name in names], first)
+        writers = [self._slot(name) for name in names]
+        return SlotWriter(self, writers, first, num_together=num_together)
 
     def count(self, num_rows: int, num_episodes: int) -> None:
         """Receives counts of written frames and ended episodes; ignored by default."""

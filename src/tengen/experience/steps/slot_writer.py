@@ -63,6 +63,8 @@ class SlotWriter:
         table: The table to write to.
         writers: The store writers, one per slot.
         first: Computes the priorities of new items; None for the maximum recent one.
+        num_together: Number of consecutive slots that are agents of one copy of the
+            environment. Their steps count as one frame.
     """
 
     def __init__(
@@ -70,8 +72,11 @@ class SlotWriter:
         table: StepSink,
         writers: list[StepWriter],
         first: FirstPriorities | None = None,
+        *,
+        num_together: int = 1,
     ) -> None:
         self._table = table
+        self._num_together = num_together
         self._writers = writers
         self._not_stored = () if first is None else first.columns
         self._window: _PriorityWindow | None = None
@@ -137,8 +142,12 @@ class SlotWriter:
             live = slice(layout.num_before, num_rows - 1)
         # Count episodes by their reset steps, because ``terminated`` may mark a lost
         # life. A reset step with ``truncated`` marks a change of the inference server.
-        is_reset = columns["is_reset"][:, live] != 0
-        is_end = is_reset & (columns["truncated"][:, live] == 0)
+        # An agent that has left an episode has reset steps until the others end it.
+        num_live = columns["is_reset"][:, live].shape[1]
+        together = (-1, self._num_together, num_live)
+        is_reset = (columns["is_reset"][:, live] != 0).reshape(together).all(axis=1)
+        is_cut = (columns["truncated"][:, live] != 0).reshape(together).any(axis=1)
+        is_end = is_reset & ~is_cut
         self._table.count(int((~is_reset).sum()), int(is_end.sum()))
         return num_items
 

@@ -71,7 +71,7 @@ class Environments(Family, agents=EnvironmentAgent):
             *self._table(run),
             self.config.seed,
             state,
-            num_slots=self._agent.actor.num_envs * self._num_actors,
+            num_slots=self._num_slots,
             batch_size=self.config.learner.batch_size,
             directory=directory,
             net=net,
@@ -100,20 +100,27 @@ class Environments(Family, agents=EnvironmentAgent):
         """
         return plan_steps(
             *self._table(run),
-            num_slots=self._agent.actor.num_envs * self._num_actors,
+            num_slots=self._num_slots,
             batch_size=self.config.learner.batch_size,
             directory=directory,
         )
+
+    @property
+    def _num_slots(self) -> int:
+        agent = self._agent
+        num_each = agent.num_slots(envs.env_spec(self.config.task))
+        return agent.actor.num_envs * self._num_actors * num_each
 
     def _table(
         self, run: RunDirectory
     ) -> tuple[Path, dict[str, Column], ItemLayout, ReplayConfig]:
         """Returns the steps' folder and columns, the item layout and table config."""
         config, agent = self.config, self._agent
+        spec = envs.env_spec(config.task)
         columns = {
             name: Column(dtype=tensor.dtype, shape=tensor.shape)
-            for name, tensor in agent.columns(envs.env_spec(config.task)).items()
+            for name, tensor in agent.columns(spec).items()
         }
         layout = agent.layout(config.signature.state)
-        table = agent.table_config(config.store, config.learner, self._num_actors)
+        table = agent.table_config(config.store, config.learner, self._num_actors, spec)
         return run.experience / "steps", columns, layout, table
