@@ -66,6 +66,24 @@ class Scripted(Parallel):
         return np.array([self._time, index], np.float32)
 
 
+class TwoTeams(Scripted):
+    """``Scripted`` with two teams."""
+
+    def __init__(self):
+        super().__init__()
+        self.teams = {"a": "red", "b": "blue", "c": "red"}
+
+
+class Screens(Scripted):
+    """``Scripted`` with observations that are too large for a global state."""
+
+    def observation_space(self, agent):
+        return spaces.Box(0, 255, (200, 200, 3), np.uint8)
+
+    def _seen(self, agent):
+        return np.zeros((200, 200, 3), np.uint8)
+
+
 class MaskedTeam(Parallel):
     """Choice ``time % 3`` and that of the agent's index are legal, for five steps."""
 
@@ -196,7 +214,10 @@ class Climbing(Stages):
 
 
 class Signals(Stages):
-    """Each of eight steps shows a random signal, which both agents must repeat."""
+    """Each of eight steps shows a random signal, which the agents must repeat.
+
+    The reward is the share of the agents that do.
+    """
 
     num_stages = 2
 
@@ -210,5 +231,5 @@ class Signals(Stages):
 
     def moved(self, stage, actions):
         self._left -= 1
-        reward = float(actions == [stage, stage])
+        reward = actions.count(stage) / len(actions)
         return (int(self._random.integers(2)) if self._left else None), reward

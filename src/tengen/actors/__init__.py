@@ -17,7 +17,13 @@ from tengen.actors.actions import (
     make_squashed_draws,
     random_choices,
 )
-from tengen.actors.block import StepBlock, step_tensors
+from tengen.actors.block import (
+    IS_PRESENT,
+    StepBlock,
+    TeamBlock,
+    step_tensors,
+    team_tensors,
+)
 from tengen.actors.environment import (
     EnvironmentActorConfig,
     EnvironmentPort,
@@ -33,6 +39,7 @@ from tengen.actors.selfplay import GenerationReport, play_generation
 from tengen.actors.selfplay_config import MAX_SLOTS, BootstrapConfig, SelfplayConfig
 
 __all__ = [
+    "IS_PRESENT",
     "LAST_ACTION",
     "LAST_REWARD",
     "MAX_SLOTS",
@@ -49,6 +56,7 @@ __all__ = [
     "SelfplayProcesses",
     "Slots",
     "StepBlock",
+    "TeamBlock",
     "clip_actions",
     "encode_actions",
     "encoded_length",
@@ -58,4 +66,5 @@ __all__ = [
     "play_generation",
     "random_choices",
     "step_tensors",
+    "team_tensors",
 ]

@@ -153,6 +153,10 @@ class EnvironmentAgent(Agent):
         """
         raise NotImplementedError(f"{type(self).__name__} must define layout()")
 
+    def layout_of(self, signature: Signature) -> ItemLayout:
+        """Returns ``layout`` for a network with the given signature."""
+        return self.layout(signature.state)
+
     def for_environment(self, spec: EnvSpec) -> Self:
         """Returns a copy of the agent with default settings for an environment.
 
@@ -252,7 +256,7 @@ class EnvironmentAgent(Agent):
         learner: LearnerConfig,
     ) -> None:
         """See ``Agent.check_task``; checks that items can store the network's state."""
-        self.layout(net.signature(self.signature(task)).state)
+        self.layout_of(net.signature(self.signature(task)))
         assert isinstance(store, ReplayConfig)  # ``check`` has checked it
         self._check_space(store, learner, self.num_slots(envs.env_spec(task)))
 

@@ -249,7 +249,7 @@ class PpoUpdate(PolicyUpdate):
             log_prob, before, steps["advantage"], agent.clip_ratio
         )
         value_loss = losses.clipped_value_loss(
-            outputs["value"],
+            self.values(columns, outputs),
             steps["behaviour_value"],
             steps["returns"],
             agent.clip_value,
@@ -274,6 +274,24 @@ class PpoUpdate(PolicyUpdate):
         )
         return LossParts(loss, metrics)
 
+    def values(self, columns: dict[str, Tensor], outputs: dict[str, Tensor]) -> Tensor:
+        """Returns the values ``[T, B]`` of steps; an agent may have its own critic.
+
+        Args:
+            columns: The columns of the steps ``[B, T, ...]``.
+            outputs: The network's outputs for them, ``[T, B, ...]``.
+        """
+        return outputs["value"]
+
+    def values_before(
+        self, columns: dict[str, Tensor], outputs: dict[str, Tensor]
+    ) -> Tensor:
+        """Does ``values`` before the learner's steps on a batch, in one thread.
+
+        A critic adds the steps to the statistics of its inputs.
+        """
+        return self.values(columns, outputs)
+
     def _with_targets(self, net: Net, columns: dict[str, Tensor]) -> dict[str, Tensor]:
         """Returns the columns of a batch's transitions, with targets added.
 
@@ -285,7 +303,7 @@ class PpoUpdate(PolicyUpdate):
 
         with torch.no_grad():
             rows = unroll_of_all(net, columns, self.group)
-            values, ratio = rows.outputs["value"], None
+            values, ratio = self.values_before(columns, rows.outputs), None
             if self._agent.uses_vtrace:
                 log_prob = self.distribution.log_prob(
                     rows.outputs[self.policy_output][:-1], rows.columns["action"]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tengen.actors import Slots, is_legal, random_choices
 from tengen.agents.environment_agent import EnvironmentAgent
+from tengen.agents.unrolls import first_steps, network_inputs, unroll_legally
 from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.evaluation import Acting
@@ -33,6 +34,7 @@ __all__ = [
     "TargetUpdate",
     "acting_errors",
     "q_values",
+    "sequence_values",
 ]
 
 _MANY_COPIES = 256
@@ -197,7 +199,11 @@ class TargetUpdate(Update):
     def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:
         """See ``Update.stepped``."""
         if num_steps % self._period == 0:
-            self.target.load_state_dict(net.state_dict())
+            self.copy_to_target(net)
+
+    def copy_to_target(self, net: Net) -> None:
+        """Copies the weights of the networks in training to the target networks."""
+        self.target.load_state_dict(net.state_dict())
 
     def state(self) -> dict[str, Tensor]:
         """See ``Update.state``."""
@@ -223,6 +229,31 @@ def q_values(outputs: dict[str, Tensor], inputs: dict[str, Tensor]) -> Tensor:
         return outputs["q"]
     mask = inputs.get(ACTION_MASK)
     return losses.dueling(outputs["value"], outputs["advantage"], mask)
+
+
+def sequence_values(net: Net, columns: dict[str, Tensor], burn_in: int) -> Tensor:
+    """Returns Q values ``[T - burn_in, B, A]`` of sequences after a burn-in.
+
+    Args:
+        net: The network of an ``EpsilonAgent``.
+        columns: The columns of the sequences, ``[B, T, ...]``, and the states before
+            their first steps, ``[B, ...]``.
+        burn_in: Number of first steps, which only update the recurrent state, without
+            gradients.
+    """
+    import torch
+
+    from tengen.nets.modules.standard import uncounted
+
+    inputs, state = network_inputs(net, columns)
+    is_first = first_steps(columns["is_reset"].transpose(0, 1))
+    if burn_in > 0:
+        with torch.no_grad(), uncounted(net):
+            before = {name: column[:burn_in] for name, column in inputs.items()}
+            _, state = unroll_legally(net, before, state, is_first[:burn_in])
+    learned = {name: column[burn_in:] for name, column in inputs.items()}
+    outputs, _ = unroll_legally(net, learned, state, is_first[burn_in:])
+    return q_values(outputs, learned)
 
 
 Q_TAKEN = "q_taken"

@@ -28,14 +28,9 @@ from tengen.agents.q_agent import (
     QAgent,
     TargetUpdate,
     acting_errors,
-    q_values,
+    sequence_values,
 )
-from tengen.agents.unrolls import (
-    first_steps,
-    network_inputs,
-    time_major,
-    unroll_legally,
-)
+from tengen.agents.unrolls import time_major
 from tengen.bounds import bounded
 from tengen.config import check_range
 from tengen.envs import Arrays, EnvSpec
@@ -222,9 +217,9 @@ class R2d2Update(TargetUpdate):
         from tengen import losses
 
         agent, steps = self._agent, time_major(columns)
-        q_online = self._q_values(net, columns, steps)
+        q_online = sequence_values(net, columns, agent.burn_in)
         with torch.no_grad():
-            q_target = self._q_values(self.target, columns, steps)
+            q_target = sequence_values(self.target, columns, agent.burn_in)
         learned = {name: column[agent.burn_in :] for name, column in steps.items()}
         targets = losses.n_step_targets(
             reward=learned["reward"][:-1],
@@ -244,22 +239,3 @@ class R2d2Update(TargetUpdate):
         metrics = {"td_error": errors.abs().mean(), "q": q_online.max(-1).values.mean()}
         priorities = losses.sequence_priorities(errors, is_live > 0, agent.eta)
         return LossParts(loss, metrics, priorities + LEAST_PRIORITY)
-
-    def _q_values(
-        self, net: Net, columns: dict[str, Tensor], steps: dict[str, Tensor]
-    ) -> Tensor:
-        """Returns Q values ``[unroll_length + 1, B, A]`` after a burn-in."""
-        import torch
-
-        from tengen.nets.modules.standard import uncounted
-
-        burn_in = self._agent.burn_in
-        inputs, state = network_inputs(net, columns)
-        is_first = first_steps(steps["is_reset"])
-        if burn_in > 0:
-            with torch.no_grad(), uncounted(net):
-                before = {name: column[:burn_in] for name, column in inputs.items()}
-                _, state = unroll_legally(net, before, state, is_first[:burn_in])
-        learned = {name: column[burn_in:] for name, column in inputs.items()}
-        outputs, _ = unroll_legally(net, learned, state, is_first[burn_in:])
-        return q_values(outputs, learned)

@@ -24,7 +24,7 @@ from tengen.play.agent_player import open_agent
 from tengen.recipes import make_config
 from tengen.store import Column
 from tengen.tensors import Signature, TensorSpec
-from tests.team_environments import MaskedTeam, Scripted, TwoStep
+from tests.team_environments import MaskedTeam, Scripted, TwoStep, TwoTeams
 from tests.unit.agents.agent_fakes import NetRunner
 
 NUM_AGENTS, NUM_COPIES = 3, 2
@@ -186,12 +186,7 @@ def test_returns_of_an_evaluation(scripted):
 
 
 def test_returns_of_teams():
-    def make_one():
-        made = Scripted()
-        made.teams = {"a": "red", "b": "blue", "c": "red"}
-        return made
-
-    env = ParallelEnv(make_one, NUM_COPIES, 0, name="team")
+    env = ParallelEnv(TwoTeams, NUM_COPIES, 0, name="team")
     backend = backend_of(env.spec)
     told = play_episodes(env, Ppo(), backend, 2, model="m").to_json()
     # Agents 0, 1 and 2 get 1, 2 and 3 in each of three steps.

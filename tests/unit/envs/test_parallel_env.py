@@ -23,9 +23,11 @@ from tests.team_environments import (
     MaskedInObservation,
     MaskedTeam,
     Parallel,
+    Screens,
     Scripted,
     Signals,
     TwoStep,
+    TwoTeams,
 )
 
 A, B, C = range(3)
@@ -107,12 +109,7 @@ def test_an_arrival_in_the_step_of_all_deaths_ends_no_episode():
 
 
 def test_teams():
-    def make_one():
-        made = Scripted()
-        made.teams = {"a": "red", "b": "blue", "c": "red"}
-        return made
-
-    env = env_of(make_one)
+    env = env_of(TwoTeams)
     assert env.spec.teams == ("red", "blue", "red")
     _, steps = stepped(env, 3)
     rewards = team_rewards(steps[2].reward, env.spec)
@@ -158,13 +155,6 @@ def test_without_a_state_all_observations_are_the_state():
 
 
 def test_a_huge_state_is_none():
-    class Screens(Scripted):
-        def observation_space(self, agent):
-            return spaces.Box(0, 255, (200, 200, 3), np.uint8)
-
-        def _seen(self, agent):
-            return np.zeros((200, 200, 3), np.uint8)
-
     env = env_of(Screens)
     assert env.spec.global_state is None
     assert "global_state" not in env.reset()

@@ -121,7 +121,7 @@ class SlotWriter:
         told = {n: c for n, c in columns.items() if n not in self._not_stored}
         stored = {
             **pack_steps(told, self._table.stored),
-            **layout.cut(state, num_rows),
+            **layout.cut(state, len(self._writers), num_rows),
         }
         num_items, timeout_s = 0, self._table.config.timeout_s
         try:

@@ -83,7 +83,7 @@ class RemoteLink:
         self._agent, self._spec = agent, env_spec(config.task)
         sizes = agent.actor.group_sizes()
         signature = config.signature
-        self.layout = agent.layout(signature.state)
+        self.layout = agent.layout_of(signature)
 
         def client_of(server: int) -> Client:
             # Look up the address, because the server may be restarted on another host.

@@ -121,6 +121,6 @@ class Environments(Family, agents=EnvironmentAgent):
             name: Column(dtype=tensor.dtype, shape=tensor.shape)
             for name, tensor in agent.columns(spec).items()
         }
-        layout = agent.layout(config.signature.state)
+        layout = agent.layout_of(config.signature)
         table = agent.table_config(config.store, config.learner, self._num_actors, spec)
         return run.experience / "steps", columns, layout, table
