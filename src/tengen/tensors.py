@@ -21,6 +21,7 @@ __all__ = [
     "EMBEDDING",
     "FRACTIONS",
     "FRAMES",
+    "GLOBAL_STATE",
     "ILLEGAL",
     "NOVELTY",
     "OBSERVATION",
@@ -37,6 +38,10 @@ ACTION_MASK = "action_mask"
 """Name of the column ``[A]`` bool with the legal choices of a discrete action: the
 choices of all components, concatenated. Networks do not receive it as an input; their
 outputs for illegal choices are replaced by ``ILLEGAL``."""
+
+GLOBAL_STATE = "global_state"
+"""Name of the column with the global state of an environment with several agents. Only
+learners receive it; it is no input of a network that acts."""
 
 ILLEGAL = -1e30
 """The value that replaces a network's output for an illegal choice. The softmax of this

@@ -3,7 +3,9 @@
 Mutations that fail these tests: a flipped sign of the advantage (A2C, PPO, V-trace),
 the value of step t instead of t + 1, and no bootstrap (DQN), a recurrent state that is
 cleared at each step in learning (R2D2), a flipped sign of the policy loss (SAC),
-ignored action masks (doors), and intrinsic rewards of 0 (the exploring agents).
+ignored action masks (doors), intrinsic rewards of 0 (the exploring agents), a flipped
+sign of the advantage (MAPPO), and observations of agents in another order than their
+actions (QMIX, VDN).
 Mutations of R2D2 that pass in the maze: no bootstrap, because small penalties show the
 way, a stored state of zero, a stored state that is reused after the burn-in, a state
 that continues in the next episode, and targets of step t. The slow reference test in
@@ -26,22 +28,28 @@ CARTPOLE, MAZE = "CartPole-v1", "tests.mazes:ShortTMaze"
 DOORS, BLIND = "tests.masked_environments:Doors", "tests.masked_environments:BlindDoors"
 CHAIN = "tests.exploration:Chain"
 REACH, FAR = "tests.environments:Reach", "tests.environments:ReachFar"
+SIGNALS = "tests.team_environments:Signals"
 
 # Mean returns. CartPole: the threshold of CartPole-v0; random actions return 22, a
 # constant action 9, at most 500. The maze: at most 4, without memory 1.95. Reach:
 # zero actions return -3.3, random ones -6.7. ReachFar: at most 10, action 500: 7.5.
 # Doors: at most 10, legal actions at random 5, without the mask 0.3. Chain: at most 12,
-# and 0.05 without the far end, which random actions never reach.
+# and 0.05 without the far end, which random actions never reach. Signals: at most 8,
+# random and constant actions 4.
 SOLVED = {CARTPOLE: 195.0, MAZE: 3.0, REACH: -1.0, FAR: 8.5, DOORS: 9.0, BLIND: 9.0}
-SOLVED[CHAIN] = 7.0
+SOLVED |= {CHAIN: 7.0, SIGNALS: 7.4}
 
 MAX_FRAMES = {
     ("a2c", CARTPOLE): 400_000,
     ("a2c", FAR): 60_000,
     ("dqn", CARTPOLE): 150_000,
+    ("dqn", SIGNALS): 30_000,
     ("iqn", CARTPOLE): 150_000,
+    ("mappo", SIGNALS): 40_000,
     ("ppo", CARTPOLE): 150_000,
     ("pqn", CARTPOLE): 200_000,
+    ("ppo", SIGNALS): 40_000,
+    ("qmix", SIGNALS): 30_000,
     ("ppo", FAR): 40_000,
     ("dqn", DOORS): 60_000,
     ("ppo", DOORS): 20_000,
@@ -54,6 +62,7 @@ MAX_FRAMES = {
     ("r2d2", MAZE): 100_000,
     ("sac", CARTPOLE): 40_000,
     ("sac", REACH): 6_000,
+    ("vdn", SIGNALS): 30_000,
     ("vtrace", CARTPOLE): 400_000,
     ("vtrace", FAR): 60_000,
 }
@@ -113,6 +122,11 @@ def test_an_agent_balances_a_pole(agent, tmp_path):
 @pytest.mark.parametrize("agent", ["a2c", "ppo", "vtrace"])
 def test_actions_of_hundreds_are_learned(agent, tmp_path):
     check(agent, FAR, 1, tmp_path / "run")
+
+
+@pytest.mark.parametrize("agent", ["dqn", "mappo", "ppo", "qmix", "vdn"])
+def test_a_team_learns(agent, tmp_path):
+    check(agent, SIGNALS, 1, tmp_path / "run")
 
 
 def test_masked_choices_are_learned(tmp_path):

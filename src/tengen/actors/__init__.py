@@ -24,7 +24,13 @@ from tengen.actors.behaviour import (
     Behaviours,
     InTurn,
 )
-from tengen.actors.block import StepBlock, step_tensors
+from tengen.actors.block import (
+    IS_PRESENT,
+    StepBlock,
+    TeamBlock,
+    step_tensors,
+    team_tensors,
+)
 from tengen.actors.environment import (
     EnvironmentActorConfig,
     EnvironmentPort,
@@ -43,6 +49,7 @@ from tengen.actors.selfplay_config import MAX_SLOTS, BootstrapConfig, SelfplayCo
 
 __all__ = [
     "INTRINSIC",
+    "IS_PRESENT",
     "LAST_ACTION",
     "LAST_REWARD",
     "MAX_SLOTS",
@@ -64,6 +71,7 @@ __all__ = [
     "SelfplayProcesses",
     "Slots",
     "StepBlock",
+    "TeamBlock",
     "clip_actions",
     "encode_actions",
     "encoded_length",
@@ -74,4 +82,5 @@ __all__ = [
     "play_generation",
     "random_choices",
     "step_tensors",
+    "team_tensors",
 ]

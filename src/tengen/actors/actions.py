@@ -34,14 +34,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Slots:
-    """The range of an actor's copies among all copies of the run's environment."""
+    """The range of an actor's rows among all rows of the run's environment.
+
+    A row is a copy of the environment, or one agent of a copy.
+    """
 
     first: int
-    """Index of the actor's first copy, counted over the copies of all actors."""
+    """Index of the actor's first row, counted over the rows of all actors."""
     count: int
-    """Number N of copies that the actor steps."""
+    """Number N of rows that the actor steps."""
     total: int
-    """Total number of copies that all actors of the run step."""
+    """Total number of rows that all actors of the run step."""
 
 
 class Policy(Protocol):
@@ -63,7 +66,7 @@ class Policy(Protocol):
             outputs: The network's outputs, ``[N, ...]``.
             actions: The environment's action space.
             uniforms: ``[N, U]`` float64, random numbers in [0, 1).
-            slots: The environment copies to which the rows belong.
+            slots: The range of the rows among those of the run.
 
         Returns:
             ``action`` ``[N, ...]``, in the space ``actions``, and the columns

@@ -4,6 +4,7 @@ A block of K steps has these columns, in time order t = 0 to K - 1::
 
     the network's inputs   [N, K, ...]  as the network received them
     action_mask            [N, K, A]    bool, the legal choices, if some may be illegal
+    global_state           [N, K, S]    float32, if the agent learns from it
     action                 [N, K, ...]  int64 if discrete, float32 if continuous
     reward                 [N, K]       float32, for action t
     terminated             [N, K]       uint8, whether action t led to a terminal state
@@ -24,6 +25,13 @@ episode continues from the same observation, as if a new episode had begun there
 A closed block has one extra step at the end, with the first inputs of the next block.
 This step repeats the previous step's ``model_version``; its other columns are zero.
 
+If an environment has several agents, a slot of the block is either one agent of a copy
+(``StepBlock``), or all n agents of a copy (``TeamBlock``). In the latter case the
+inputs, the mask, the action and the agent's columns have the shape ``[N, K, n, ...]``,
+and there is one more column::
+
+    is_present             [N, K, n]    uint8, whether each agent is in the episode
+
 For a network that reads past inputs, a closed block begins with a copy of the previous
 block's last steps. In the first block these steps are zero and end with a reset step.
 """
@@ -37,10 +45,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen import _core
-from tengen.envs import ActionSpec, Arrays, Step
-from tengen.tensors import TensorSpec
+from tengen.envs import ActionSpec, Arrays, EnvSpec, Step, joint_step
+from tengen.tensors import GLOBAL_STATE, TensorSpec
 
-__all__ = ["StepBlock", "step_tensors"]
+__all__ = ["IS_PRESENT", "StepBlock", "TeamBlock", "step_tensors", "team_tensors"]
+
+IS_PRESENT = "is_present"
+"""Name of the column ``[n]`` uint8 of a ``TeamBlock``: the agents in the episode."""
+
+# Columns of a ``TeamBlock`` with an entry per copy.
+_OF_COPY = frozenset(
+    {
+        *("reward", "terminated", "truncated", "is_reset", "model_version"),
+        *(GLOBAL_STATE, IS_PRESENT),
+    }
+)
 
 
 def step_tensors(
@@ -68,8 +87,29 @@ def step_tensors(
     }
 
 
+def team_tensors(
+    tensors: Mapping[str, TensorSpec], num_agents: int
+) -> dict[str, TensorSpec]:
+    """Returns the tensor specs of a ``TeamBlock``, with a step of all n agents.
+
+    Args:
+        tensors: The tensor specs of one agent's step, from ``step_tensors``.
+        num_agents: Number n of agents.
+    """
+    each = {
+        name: spec
+        if name in _OF_COPY
+        else TensorSpec(dtype=spec.dtype, shape=(num_agents, *spec.shape))
+        for name, spec in tensors.items()
+    }
+    return {**each, IS_PRESENT: TensorSpec(dtype="uint8", shape=(num_agents,))}
+
+
 class StepBlock:
-    """Collects a block of steps; ``append`` adds one step of every environment copy."""
+    """Collects a block of steps; ``append`` adds one step of every slot.
+
+    A slot is a copy of the environment, or one agent of a copy.
+    """
 
     def __init__(
         self,
@@ -84,7 +124,7 @@ class StepBlock:
 
         Args:
             tensors: The tensor specs from ``step_tensors``.
-            num_slots: Number N of environment copies.
+            num_slots: Number N of slots.
             num_steps: Number K of steps in a block, at least 1.
             is_closed: Whether a block ends with an extra step that holds only inputs.
             num_before: Number of previous steps with which a closed block begins.
@@ -116,10 +156,11 @@ class StepBlock:
         return self._num_steps == self._length - 1
 
     def append(self, inputs: Arrays, chosen: Arrays, step: Step, version: int) -> None:
-        """Adds one step of every environment copy.
+        """Adds one step of every slot.
 
         Args:
-            inputs: The network's inputs, arrays of shape ``[N, ...]``.
+            inputs: The network's inputs, arrays of shape ``[N, ...]``, and possibly
+                ``GLOBAL_STATE``, which has a row per copy.
             chosen: The actions and the agent's columns, arrays of shape ``[N, ...]``.
             step: The results of the environment's step with these actions.
             version: Version of the model that chose the actions, at least 0.
@@ -128,7 +169,7 @@ class StepBlock:
             CoreError: An array's dtype or shape differs from that of its column.
         """
         rows: dict[str, Any] = {
-            **inputs,
+            **self._shown(inputs),
             **chosen,
             "reward": step.reward,
             "terminated": step.terminated,
@@ -136,6 +177,9 @@ class StepBlock:
             "is_reset": step.is_reset,
             "model_version": version,
         }
+        self._put(rows)
+
+    def _put(self, rows: Mapping[str, Any]) -> None:
         self._writer.put(
             self._num_before + self._num_steps, [rows[name] for name in self._tensors]
         )
@@ -150,7 +194,7 @@ class StepBlock:
         columns = self._columns
         self._begin()
         if self._is_closed:
-            for name, array in inputs.items():
+            for name, array in self._shown(inputs).items():
                 columns[name][:, -1] = array
             columns["model_version"][:, -1] = columns["model_version"][:, -2]
         if self._num_before:
@@ -158,6 +202,14 @@ class StepBlock:
             for name, column in columns.items():
                 self._columns[name][:, : self._num_before] = column[:, last]
         return columns
+
+    def _shown(self, inputs: Arrays) -> Arrays:
+        """Returns the inputs that are columns, with a row per slot."""
+        shown = {name: array for name, array in inputs.items() if name in self._tensors}
+        if (state := shown.get(GLOBAL_STATE)) is not None:
+            num_agents = self._num_slots // len(state)
+            shown[GLOBAL_STATE] = state.repeat(num_agents, axis=0)
+        return shown
 
     def _begin(self) -> None:
         self._num_steps = 0
@@ -173,3 +225,56 @@ class StepBlock:
         self._writer = _core.StepColumns(
             list(self._columns), list(self._columns.values())
         )
+
+
+class TeamBlock(StepBlock):
+    """A block whose slots are copies, with the steps of all agents of a copy.
+
+    The block is not closed, and its network reads no past inputs.
+    """
+
+    def __init__(
+        self,
+        tensors: Mapping[str, TensorSpec],
+        num_slots: int,
+        num_steps: int,
+        spec: EnvSpec,
+    ) -> None:
+        """Creates an empty block.
+
+        Args:
+            tensors: The tensor specs from ``team_tensors``.
+            num_slots: Number N of copies.
+            num_steps: Number K of steps in a block, at least 1.
+            spec: The environment's spec.
+        """
+        super().__init__(tensors, num_slots, num_steps, is_closed=False)
+        self._spec = spec
+        # Whether each row is present after the last step; all rows before any step.
+        self._stays = np.ones(num_slots * spec.num_agents, np.bool_)
+
+    def append(self, inputs: Arrays, chosen: Arrays, step: Step, version: int) -> None:
+        """Adds one step of every copy; see ``StepBlock.append``.
+
+        Args:
+            inputs: Arrays with a row per agent of each copy, and ``GLOBAL_STATE``.
+            chosen: The actions and the agent's columns, with a row per agent.
+            step: The results, with a row per agent.
+            version: See ``StepBlock.append``.
+        """
+        joint = joint_step(step, self._spec)
+        # At a reset step the observations are those of the last episode's end.
+        is_end = joint.is_reset.repeat(self._spec.num_agents)
+        is_present = np.where(is_end, self._stays, ~step.is_reset)
+        self._stays = is_present & ~step.terminated
+        each = {**inputs, **chosen, IS_PRESENT: is_present}
+        rows: dict[str, Any] = {
+            name: array.reshape(self._num_slots, -1, *array.shape[1:])
+            for name, array in each.items()
+            if name in self._tensors and name != GLOBAL_STATE
+        }
+        if GLOBAL_STATE in self._tensors:
+            rows[GLOBAL_STATE] = inputs[GLOBAL_STATE]
+        for name in ("reward", "terminated", "truncated", "is_reset"):
+            rows[name] = getattr(joint, name)
+        self._put({**rows, "model_version": version})

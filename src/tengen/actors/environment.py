@@ -33,7 +33,7 @@ from tengen.actors.behaviour import Behaviour
 from tengen.actors.block import StepBlock
 from tengen.actors.environment_rows import EnvironmentRows
 from tengen.bounds import bounded, check_fields
-from tengen.envs import Arrays, Env, GroupEnv, Step
+from tengen.envs import Arrays, Env, GroupEnv, Step, joint_step
 from tengen.inference import RowArrays
 from tengen.tensors import FRAMES, Signature
 
@@ -66,7 +66,7 @@ class EnvironmentStats:
     num_items: int = 0
     """Number of items inserted into the store's table."""
     num_batches: int = 0
-    """Number of inference batches, each with one row per copy of a port."""
+    """Number of inference batches, each with all rows of a port."""
     write_s: float = 0.0
     """Seconds spent writing blocks to the store, including waits for a full table."""
     step_s: float = 0.0
@@ -74,7 +74,8 @@ class EnvironmentStats:
     recent_returns: deque[float] = field(
         default_factory=lambda: deque(maxlen=_NUM_RECENT_EPISODES)
     )
-    """Undiscounted returns of the last 100 episodes, oldest first."""
+    """Undiscounted returns of the last 100 episodes, oldest first; see ``joint_step``
+    for several agents."""
     recent_lengths: deque[int] = field(
         default_factory=lambda: deque(maxlen=_NUM_RECENT_EPISODES)
     )
@@ -101,15 +102,16 @@ class EnvironmentStats:
 
 
 class EnvironmentPort:
-    """A ``tengen.inference.Port`` that steps N copies of an environment.
+    """A ``tengen.inference.Port`` that steps copies of an environment.
 
-    Every batch has one row per copy, in the order of the copies. One thread drives the
-    port. Episodes continue from turn to turn. After a crash, the new port resets all
-    copies, and the steps of the unfinished block are lost.
+    Every batch has N rows, one per copy or, if there are several agents, one per agent
+    of each copy, in the order of the copies. One thread drives the port. Episodes
+    continue from turn to turn. After a crash, the new port resets all copies, and the
+    steps of the unfinished block are lost.
 
     All actions are a function of the environment's seed, ``seed``, the model versions
-    and the models. The random numbers for a copy's action at a step are a function of
-    (seed, version, step, copy), independent of other copies and of the actor.
+    and the models. The random numbers for a row's action at a step are a function of
+    (seed, version, step, row), independent of other rows and of the actor.
 
     Attributes:
         stats: Counters of steps, episodes and times, which the role actor reports.
@@ -133,7 +135,7 @@ class EnvironmentPort:
         """Resets all copies, except those of a ``GroupEnv``.
 
         Args:
-            env: The N copies, which the port does not close. For a ``GroupEnv``,
+            env: The copies, which the port does not close. For a ``GroupEnv``,
                 ``done`` sends the actions and ``next`` receives the results. Between
                 these calls, the caller can process another group.
             policy: The policy from which actions are sampled.
@@ -143,15 +145,16 @@ class EnvironmentPort:
                 returns the number of inserted items. Blocks while the table is full.
             seed: Seed of the random numbers for actions, 0 to 2^64 - 1.
             turn_blocks: Number of blocks in a turn, at least 1.
-            slots: The range of these copies among all copies of the run; None if the
-                run has no other copies.
+            slots: The range of these rows among all rows of the run; None if the run
+                has no other rows.
             behaviour: The agent's state beside the network; None if it has none.
             arrays: The rows that inference reads and writes; None for private memory.
             stats: Counters to increment, which ports of one thread may share; None to
                 create them.
         """
         self.stats = stats or EnvironmentStats()
-        self.stats.num_copies += env.num_envs
+        num_copies = env.num_envs // env.spec.num_agents
+        self.stats.num_copies += num_copies
         self._env = env
         # Call isinstance only once: with a Protocol it is slow (looks up every method).
         self._group = env if isinstance(env, GroupEnv) else None
@@ -164,14 +167,14 @@ class EnvironmentPort:
         self._write = write
         self._seed = seed
         self._turn_blocks = turn_blocks
-        num_envs = env.num_envs
-        self._slots = slots or Slots(0, num_envs, num_envs)
+        num_rows = env.num_envs
+        self._slots = slots or Slots(0, num_rows, num_rows)
         self._num_uniforms = policy.num_uniforms(env.spec.actions)
         self._stop = threading.Event()
         self._blocks_left = 0
         self._step = 0
-        self._episodes = _core.EpisodeCounts(num_envs)
-        self._rows = EnvironmentRows(signature, env.spec.actions, num_envs, arrays)
+        self._episodes = _core.EpisodeCounts(num_copies)
+        self._rows = EnvironmentRows(signature, env.spec.actions, num_rows, arrays)
         self._state_before: Arrays = {}
         # State tensors to store; past frames are omitted, because steps contain them.
         self._kept = [n for n in signature.state if not n.startswith(FRAMES)]
@@ -346,8 +349,8 @@ class EnvironmentPort:
         self._blocks_left -= 1
 
     def _uniforms(self, version: int) -> NDArray[np.float64]:
-        # Philox yields four numbers per counter value. Each copy uses its own counter
-        # values, so its numbers do not depend on how copies are divided among actors.
+        # Philox yields four numbers per counter value. Each row uses its own counter
+        # values, so its numbers do not depend on how rows are divided among actors.
         first = self._slots.first * -(-self._num_uniforms // 4)
         return _core.uniforms(
             (self._seed, version),
@@ -357,11 +360,12 @@ class EnvironmentPort:
         )
 
     def _count(self, step: Step) -> None:
+        joint = joint_step(step, self._env.spec)
         num_resets, finished = self._episodes.count(
-            step.reward, step.terminated, step.truncated, step.is_reset
+            joint.reward, joint.terminated, joint.truncated, joint.is_reset
         )
         self.stats.num_batches += 1
-        self.stats.num_frames += len(step.is_reset) - num_resets
+        self.stats.num_frames += len(joint.is_reset) - num_resets
         self.stats.num_episodes += num_resets
         for episode_return, length in finished:
             self.stats.recent_returns.append(episode_return)
@@ -374,7 +378,8 @@ class EnvironmentActorConfig:
 
     num_envs: int = bounded(16, 1, 4096, "8 to 64 suits a CPU")
     """Number of vectorized copies of the environment per actor, 1 to 4096. Each copy is
-    a row of the inference batch, so more copies give larger batches."""
+    a row of the inference batch, or a row per agent, so more copies give larger
+    batches."""
     num_groups: int = bounded(2, 1, 8, "use 2")
     """Number of groups into which an actor's copies are divided, 1 to 8, if inference
     runs in another process. One group steps while another waits for inference (double

@@ -1,4 +1,4 @@
-"""The network's inputs and state for copies of an environment, one row per copy.
+"""The network's inputs and state for an environment, one row per copy and agent.
 
 Actors, evaluations and players all use this module, so that a network gets the same
 inputs in training, evaluation and play.
@@ -19,6 +19,7 @@ from tengen.inference import RowArrays
 from tengen.tensors import (
     ACTION_MASK,
     CHOICE_OUTPUTS,
+    GLOBAL_STATE,
     ILLEGAL,
     POLICY,
     SCALED_POLICY,
@@ -36,13 +37,14 @@ LAST_REWARD = "last_reward"
 
 
 class EnvironmentRows:
-    """Writes the network's inputs for N copies, and checks the outputs of inference.
+    """Writes the network's inputs for N rows, and checks the outputs of inference.
 
     Attributes:
         arrays: The rows that inference reads and writes. The state of a row is zero at
             the start of an episode.
         mask: ``[N, A]`` bool, the legal choices of each row; None if the environment
             has no action mask.
+        global_state: The global state, a row per copy; None if there is none.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class EnvironmentRows:
         self._actions = actions
         self.arrays = arrays or RowArrays(signature, num_rows)
         self.mask: NDArray[np.bool_] | None = None
+        self.global_state: NDArray[np.float32] | None = None
         self._masked = CHOICE_OUTPUTS & signature.outputs.keys()
         self._is_scaled = SCALED_POLICY in signature.outputs
         if POLICY in self.inputs:
@@ -85,10 +88,10 @@ class EnvironmentRows:
 
     @property
     def observed(self) -> Arrays:
-        """The inputs, and ``ACTION_MASK`` if the environment has an action mask."""
-        if self.mask is None:
-            return self.inputs
-        return {**self.inputs, ACTION_MASK: self.mask}
+        """The inputs, and ``ACTION_MASK`` and ``GLOBAL_STATE`` if they exist."""
+        others = {ACTION_MASK: self.mask, GLOBAL_STATE: self.global_state}
+        known = {name: array for name, array in others.items() if array is not None}
+        return {**self.inputs, **known}
 
     def begin(self, observation: Arrays) -> None:
         """Writes the inputs for the first step of an episode in every row.
@@ -155,5 +158,7 @@ class EnvironmentRows:
         for name, array in observation.items():
             if name == ACTION_MASK:
                 self.mask = array
+            elif name == GLOBAL_STATE:
+                self.global_state = array
             else:
                 self.inputs[name][:] = array

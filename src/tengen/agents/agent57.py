@@ -32,8 +32,7 @@ from tengen.agents.q_agent import (
     signed_hyperbolic,
     signed_parabolic,
 )
-from tengen.agents.r2d2 import learned_outputs
-from tengen.agents.unrolls import time_major
+from tengen.agents.unrolls import learned_outputs, time_major
 from tengen.bounds import bounded
 from tengen.config import check
 from tengen.envs import ActionSpec, Arrays

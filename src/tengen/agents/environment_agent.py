@@ -39,7 +39,7 @@ from tengen.experience import (
 )
 from tengen.learners import LearnerConfig
 from tengen.nets import NetConfig
-from tengen.tensors import CHOICE_OUTPUTS, Signature, TensorSpec
+from tengen.tensors import CHOICE_OUTPUTS, GLOBAL_STATE, Signature, TensorSpec
 
 __all__ = ["EnvironmentAgent"]
 
@@ -58,6 +58,12 @@ class EnvironmentAgent(Agent):
     draws_actions: ClassVar[bool] = True
     """Whether ``act`` samples actions from a policy that the network outputs. If not,
     exploration depends on settings of the run, which a model's files do not contain."""
+    needs_agents: ClassVar[bool] = False
+    """Whether the environment must have several agents (``EnvSpec.agents``)."""
+    is_single: ClassVar[bool] = False
+    """Whether the environment must have a single agent."""
+    learns_from_state: ClassVar[bool] = False
+    """Whether stored steps have the global state, which then must exist."""
 
     takes_demos: ClassVar[bool] = False
     """Whether the agent learns from demonstrations, ``store.demos``, and needs them."""
@@ -164,6 +170,10 @@ class EnvironmentAgent(Agent):
         """
         raise NotImplementedError(f"{type(self).__name__} must define layout()")
 
+    def layout_of(self, signature: Signature) -> ItemLayout:
+        """Returns ``layout`` for a network with the given signature."""
+        return self.layout(signature.state)
+
     def for_environment(self, spec: EnvSpec) -> Self:
         """Returns a copy of the agent with default settings for an environment.
 
@@ -212,16 +222,19 @@ class EnvironmentAgent(Agent):
         """See ``Agent.refusal``."""
         if games.is_game(task):
             return "it needs an environment"
-        return cls.refusal_of(envs.env_spec(task).actions)
+        spec = envs.env_spec(task)
+        if cls.needs_agents and not spec.agents:
+            return "it needs several agents"
+        if cls.is_single and spec.agents:
+            return "it needs a single agent"
+        if cls.learns_from_state and spec.global_state is None:
+            return "it needs a global state"
+        return cls.refusal_of(spec.actions)
 
     def check(
         self, net: NetConfig, store: ExperienceConfig, learner: LearnerConfig
     ) -> None:
-        """See ``Agent.check``; checks that the table has space for a turn's items.
-
-        A smaller table could deadlock an actor and a learner that work in turns: the
-        actor waits for space, and the learner for the rest of a batch.
-        """
+        """See ``Agent.check``; checks that the table has space for a turn's items."""
         if not isinstance(store, ReplayConfig):
             rule = f"must be table with agent {self.kind}; leave it out"
             raise UsageError(f"store.kind ({store.kind}) {rule}")
@@ -231,12 +244,27 @@ class EnvironmentAgent(Agent):
             store.demos,
             f"must be left out with agent {self.kind}; use --agent r2d3",
         )
+        self._check_space(store, learner, 1)
+
+    def _check_space(
+        self, store: ReplayConfig, learner: LearnerConfig, num_slots: int
+    ) -> None:
+        """Checks that the table has space for a turn's items.
+
+        A smaller table could deadlock an actor and a learner that work in turns: the
+        actor waits for space, and the learner for the rest of a batch.
+
+        Args:
+            store: The table.
+            learner: The learner.
+            num_slots: Number of slots of a copy of the environment.
+        """
         name, given = "max_items", store.max_items
-        needed = self._items_of_turn() + learner.batch_size - 1
+        needed = self._items_of_turn(num_slots) + learner.batch_size - 1
         what = "the items of a turn and those left over from a batch"
         if not store.is_queue:
             name, given = "max_ahead", store.max_ahead
-            needed = self._least_ahead(store, learner)
+            needed = self._least_ahead(store, learner, num_slots)
             what = "the items of a turn and of a batch"
         check(
             given >= needed or (name == "max_ahead" and given == 0),
@@ -254,11 +282,13 @@ class EnvironmentAgent(Agent):
     ) -> None:
         """See ``Agent.check_task``.
 
-        Checks that items can store the network's state, that an action mask applies to
-        an output of the network, and all demonstrations.
+        Checks that items can store the network's state, that the table has space, that
+        an action mask applies to an output of the network, and all demonstrations.
         """
         wanted, spec = self.signature(task), envs.env_spec(task)
-        self.layout(net.signature(wanted).state)
+        self.layout_of(net.signature(wanted))
+        assert isinstance(store, ReplayConfig)  # ``check`` has checked it
+        self._check_space(store, learner, self.num_slots(spec))
         if spec.has_action_mask:
             check(
                 bool(CHOICE_OUTPUTS & wanted.outputs.keys()),
@@ -269,7 +299,6 @@ class EnvironmentAgent(Agent):
             )
         if not self.takes_demos:
             return
-        assert isinstance(store, ReplayConfig)
         check(
             bool(store.demos),
             "store.demos",
@@ -289,8 +318,24 @@ class EnvironmentAgent(Agent):
             inputs=self.inputs_of(spec), outputs=self.outputs_of(spec.actions)
         )
 
+    def num_slots(self, spec: EnvSpec) -> int:
+        """Returns the number of the table's slots of a copy: one for each agent.
+
+        The agents of an environment with several agents learn independently, with
+        shared weights.
+
+        Source: Tan 1993, "Multi-Agent Reinforcement Learning: Independent vs.
+        Cooperative Agents"; de Witt et al. 2020, "Is Independent Learning All You Need
+        in the StarCraft Multi-Agent Challenge?" (arXiv:2011.09533).
+        """
+        return spec.num_agents
+
     def table_config(
-        self, store: ExperienceConfig, learner: LearnerConfig, num_actors: int
+        self,
+        store: ExperienceConfig,
+        learner: LearnerConfig,
+        num_actors: int,
+        spec: EnvSpec,
     ) -> ReplayConfig:
         """Returns ``store`` with a value for ``max_ahead`` if it is 0.
 
@@ -298,12 +343,14 @@ class EnvironmentAgent(Agent):
             store: The config of the run's experience.
             learner: The config of the run's learner.
             num_actors: Number of actor processes.
+            spec: The description of the environment.
         """
         assert isinstance(store, ReplayConfig)
         if store.is_queue or store.max_ahead:
             return store
-        least = self._least_ahead(store, learner)
-        ahead = max(2 * num_actors * self._items_of_turn(), least)
+        num_slots = self.num_slots(spec)
+        least = self._least_ahead(store, learner, num_slots)
+        ahead = max(2 * num_actors * self._items_of_turn(num_slots), least)
         return dataclasses.replace(store, max_ahead=ahead)
 
     def columns(self, spec: EnvSpec) -> dict[str, TensorSpec]:
@@ -311,25 +358,33 @@ class EnvironmentAgent(Agent):
         own = self.own_tensors(spec.actions)
         return self._step_tensors(spec, own)
 
-    def _items_of_turn(self) -> int:
-        """Returns the maximum number of items that an actor inserts per turn."""
+    def _items_of_turn(self, num_slots: int) -> int:
+        """Returns the maximum number of items that an actor inserts per turn.
+
+        Args:
+            num_slots: Number of slots of a copy of the environment.
+        """
         layout, actor = self.layout({}), self.actor
         # An upper bound, because with period 1 no item begins at a reset step.
         items_of_block = layout.block_steps(actor.turn_steps) // layout.period
-        return actor.num_envs * self.turn_blocks(layout) * items_of_block
+        return actor.num_envs * num_slots * self.turn_blocks(layout) * items_of_block
 
-    def _least_ahead(self, store: ReplayConfig, learner: LearnerConfig) -> int:
+    def _least_ahead(
+        self, store: ReplayConfig, learner: LearnerConfig, num_slots: int
+    ) -> int:
         """Returns the minimum ``max_ahead``: a turn's items plus a batch's inserts."""
         per_batch = learner.batch_size / store.samples_per_item
-        return math.ceil(per_batch) + self._items_of_turn()
+        return math.ceil(per_batch) + self._items_of_turn(num_slots)
 
-    def make_block(self, spec: EnvSpec, layout: ItemLayout, num_envs: int) -> StepBlock:
+    def make_block(
+        self, spec: EnvSpec, layout: ItemLayout, num_copies: int
+    ) -> StepBlock:
         """Returns a block that buffers the steps of an actor's environments.
 
         Args:
             spec: The description of the environment.
             layout: The layout of the items.
-            num_envs: Number of copies of the environment.
+            num_copies: Number of copies of the environment.
         """
         own = {
             **self.own_tensors(spec.actions),
@@ -338,7 +393,7 @@ class EnvironmentAgent(Agent):
         tensors = self._step_tensors(spec, own)
         return StepBlock(
             tensors,
-            num_envs,
+            num_copies * self.num_slots(spec),
             layout.block_steps(self.actor.turn_steps),
             is_closed=layout.is_closed,
             num_before=layout.num_before,
@@ -359,6 +414,9 @@ class EnvironmentAgent(Agent):
     ) -> dict[str, TensorSpec]:
         # The mask of legal choices is a column of a step, but no input of the network.
         inputs = {**spec.observation_tensors, **self.inputs_of(spec)}
+        if self.learns_from_state:
+            assert spec.global_state is not None  # ``refusal`` has checked it
+            inputs[GLOBAL_STATE] = spec.global_state
         return step_tensors(inputs, spec.actions, own)
 
     def inputs_of(self, spec: EnvSpec) -> dict[str, TensorSpec]:

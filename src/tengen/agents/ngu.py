@@ -64,6 +64,7 @@ class Ngu(R2d2):
     """The agent's name, as in ``--agent``."""
     fixed: ClassVar[tuple[str, ...]] = (*R2d2.fixed, "num_policies")
     also_called: ClassVar[tuple[str, ...]] = ("never-give-up",)
+    is_single: ClassVar[bool] = True
 
     unroll_length: int = 20
     """Number of steps with a loss in a sequence, 1 to 100,000 (80 in the paper). With

@@ -255,6 +255,7 @@ class PpoUpdate(PolicyUpdate):
         with uncounted(net):  # ``minibatches`` has added these rows to the statistics
             is_first = first_steps(steps["is_reset"])
             outputs, _ = unroll_legally(net, inputs, state, is_first)
+        outputs = {**outputs, "value": self.values(columns, outputs)}
         is_live = 1.0 - steps["is_reset"].float()
         before = steps["behaviour_log_prob"]
         policy = outputs[self.policy_output]
@@ -328,6 +329,24 @@ class PpoUpdate(PolicyUpdate):
             "behaviour_value": values[:-1],
         }
 
+    def values(self, columns: dict[str, Tensor], outputs: dict[str, Tensor]) -> Tensor:
+        """Returns the values ``[T, B]`` of steps; an agent may have its own critic.
+
+        Args:
+            columns: The columns of the steps ``[B, T, ...]``.
+            outputs: The network's outputs for them, ``[T, B, ...]``.
+        """
+        return outputs["value"]
+
+    def values_before(
+        self, columns: dict[str, Tensor], outputs: dict[str, Tensor]
+    ) -> Tensor:
+        """Does ``values`` before the learner's steps on a batch, in one thread.
+
+        A critic adds the steps to the statistics of its inputs.
+        """
+        return self.values(columns, outputs)
+
     def _with_targets(self, net: Net, columns: dict[str, Tensor]) -> dict[str, Tensor]:
         """Returns the columns of a batch's transitions, with targets added.
 
@@ -336,8 +355,9 @@ class PpoUpdate(PolicyUpdate):
         import torch
 
         with torch.no_grad():
-            rows = unroll_of_all(net, columns, self.group)
-            ratio = None
+            rows, ratio = unroll_of_all(net, columns, self.group), None
+            values = self.values_before(columns, rows.outputs)
+            rows = rows._replace(outputs={**rows.outputs, "value": values})
             if self._agent.uses_vtrace:
                 log_prob = self.distribution.log_prob(
                     rows.outputs[self.policy_output][:-1], rows.columns["action"]

@@ -200,7 +200,11 @@ class TargetUpdate(Update):
     def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:
         """See ``Update.stepped``."""
         if num_steps % self._period == 0:
-            self.target.load_state_dict(net.state_dict())
+            self.copy_to_target(net)
+
+    def copy_to_target(self, net: Net) -> None:
+        """Copies the weights of the networks in training to the target networks."""
+        self.target.load_state_dict(net.state_dict())
 
     def state(self) -> dict[str, Tensor]:
         """See ``Update.state``."""

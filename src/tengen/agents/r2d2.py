@@ -30,12 +30,7 @@ from tengen.agents.q_agent import (
     acting_errors,
     q_values,
 )
-from tengen.agents.unrolls import (
-    first_steps,
-    network_inputs,
-    time_major,
-    unroll_legally,
-)
+from tengen.agents.unrolls import learned_outputs, time_major
 from tengen.bounds import bounded
 from tengen.config import check_range
 from tengen.envs import Arrays, EnvSpec
@@ -49,7 +44,7 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["R2d2", "R2d2Update", "learned_outputs"]
+__all__ = ["R2d2", "R2d2Update"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,28 +252,3 @@ class R2d2Update(TargetUpdate):
             learned: Columns ``[T + 1, B, ...]`` of the steps after the burn-in.
         """
         return learned["reward"][:-1], self._agent.discount
-
-
-def learned_outputs(
-    net: Net, columns: dict[str, Tensor], burn_in: int
-) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Returns outputs and inputs ``[unroll_length + 1, B, ...]`` after a burn-in.
-
-    Args:
-        net: The network in training, or the target network.
-        columns: Columns of a batch ``[B, T, ...]``, and stored states ``[B, ...]``.
-        burn_in: Number of steps that only update the recurrent state.
-    """
-    import torch
-
-    from tengen.nets.modules.standard import uncounted
-
-    inputs, state = network_inputs(net, columns)
-    is_first = first_steps(columns["is_reset"].transpose(0, 1))
-    if burn_in > 0:
-        with torch.no_grad(), uncounted(net):
-            before = {name: column[:burn_in] for name, column in inputs.items()}
-            _, state = unroll_legally(net, before, state, is_first[:burn_in])
-    learned = {name: column[burn_in:] for name, column in inputs.items()}
-    outputs, _ = unroll_legally(net, learned, state, is_first[burn_in:])
-    return outputs, learned

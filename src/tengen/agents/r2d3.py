@@ -28,3 +28,4 @@ class R2d3(R2d2):
     kind: Literal["r2d3"] = "r2d3"  # type: ignore[assignment]
     """The agent's name, as in ``--agent``."""
     takes_demos: ClassVar[bool] = True
+    is_single: ClassVar[bool] = True

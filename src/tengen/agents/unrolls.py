@@ -17,6 +17,7 @@ __all__ = [
     "Unrolled",
     "answer_legally",
     "first_steps",
+    "learned_outputs",
     "network_inputs",
     "time_major",
     "transitions",
@@ -213,3 +214,30 @@ def transitions(
             for name, column in states.items()
         },
     }
+
+
+def learned_outputs(
+    net: Net, columns: dict[str, Tensor], burn_in: int
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Returns outputs and inputs ``[T - burn_in, B, ...]`` of sequences.
+
+    Args:
+        net: The network.
+        columns: The columns of the sequences, ``[B, T, ...]``, and the states before
+            their first steps, ``[B, ...]``.
+        burn_in: Number of first steps, which only update the recurrent state, without
+            gradients.
+    """
+    import torch
+
+    from tengen.nets.modules.standard import uncounted
+
+    inputs, state = network_inputs(net, columns)
+    is_first = first_steps(columns["is_reset"].transpose(0, 1))
+    if burn_in > 0:
+        with torch.no_grad(), uncounted(net):
+            before = {name: column[:burn_in] for name, column in inputs.items()}
+            _, state = unroll_legally(net, before, state, is_first[:burn_in])
+    learned = {name: column[burn_in:] for name, column in inputs.items()}
+    outputs, _ = unroll_legally(net, learned, state, is_first[burn_in:])
+    return outputs, learned

@@ -186,6 +186,8 @@ EXTRAS = {
     "mujoco": "MuJoCo",
     "minigrid": "MiniGrid",
     "popgym": "POPGym",
+    "pettingzoo": "PettingZoo",
+    "mpe": "MPE, the particle environments of several agents",
     "vizdoom": "VizDoom",
     "football": "football",
     "video": "films of episodes",

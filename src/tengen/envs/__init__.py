@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tengen.envs.check import check_own_env
 from tengen.envs.env import (
+    AGENT_ID,
     ActionSpec,
     Arrays,
     Env,
@@ -31,9 +32,11 @@ from tengen.envs.registry import (
     with_protocol,
 )
 from tengen.envs.suites.gymnasium_ids import make_own
+from tengen.envs.teams import joint_step, team_rewards
 from tengen.envs.timely import TimelyEnv
 
 __all__ = [
+    "AGENT_ID",
     "ActionMasks",
     "ActionSpec",
     "Arrays",
@@ -49,6 +52,7 @@ __all__ = [
     "check_own_env",
     "env_spec",
     "is_known",
+    "joint_step",
     "legal_actions",
     "make",
     "make_filmed",
@@ -58,5 +62,6 @@ __all__ = [
     "names",
     "nth_legal",
     "prefixes",
+    "team_rewards",
     "with_protocol",
 ]

@@ -77,18 +77,21 @@ class UnfitError(EnvError):
     Args:
         what: Name and text of the value, such as ``reward (nan)``.
         task: The environment's name.
-        copy: Index of the copy; None if the value belongs to all copies.
+        copy: Index of the copy, or a description with the agent; None if the value
+            belongs to all copies.
         rule: The rule that the value breaks, such as ``must be a bool``.
 
     Attributes:
         what: The argument ``what``.
+        copy: The argument ``copy``.
         rule: The argument ``rule``.
     """
 
-    def __init__(self, what: str, task: str, copy: int | None, rule: str) -> None:
+    def __init__(self, what: str, task: str, copy: int | str | None, rule: str) -> None:
         where = task if copy is None else f"{task} (copy {copy})"
         super().__init__(f"{what} of {where} {rule}; correct the environment")
         self.what = what
+        self.copy = copy
         self.rule = rule
 
 

@@ -11,6 +11,12 @@ Every environment adapter follows this time convention::
 
 So an episode's final observation is never replaced by the next episode's first one, and
 ``is_reset`` marks the step between two episodes.
+
+In an environment with several agents, every copy has one row per agent, so that N rows
+are N / num_agents copies: first the rows of the first copy, in the order of
+``EnvSpec.agents``, then those of the next copy. An agent that has left the episode, or
+has not come yet, has reset steps with zero observations. Its first observation ends a
+reset step too. An episode ends for all agents of a copy together.
 """
 
 from __future__ import annotations
@@ -26,6 +32,7 @@ from tengen.config import check
 from tengen.tensors import ACTION_MASK, TensorSpec
 
 __all__ = [
+    "AGENT_ID",
     "MOST_BOUND",
     "ActionSpec",
     "Arrays",
@@ -44,6 +51,10 @@ of the range."""
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 """Arrays of shape ``[N, ...]``, by name."""
+
+AGENT_ID = "agent_id"
+"""Name of the observation with the agent's index, a one-hot vector. With it, agents
+that share a network can act differently."""
 
 
 class Scale(NamedTuple):
@@ -192,9 +203,23 @@ class EnvSpec:
     """Whether some choices may be illegal. Then the observations also contain
     ``ACTION_MASK``, ``[N, A]`` bool, with at least one legal choice per component."""
 
+    agents: tuple[str, ...] = ()
+    """Names of the agents that act at the same time, in the order of a copy's rows.
+    Empty if the environment has a single agent, whose actions are not in a dict."""
+    teams: tuple[str, ...] = ()
+    """The team of each agent, by name, as long as ``agents``."""
+    global_state: TensorSpec | None = None
+    """The tensor spec of the global state. Then the observations also contain
+    ``GLOBAL_STATE`` with a row per copy. None if there is none."""
+
+    @property
+    def num_agents(self) -> int:
+        """Number of agents, and of rows per copy; at least 1."""
+        return max(1, len(self.agents))
+
     @property
     def observation_tensors(self) -> dict[str, TensorSpec]:
-        """The tensor specs of an observation, including an action mask, by name."""
+        """The tensor specs of an agent's observation and action mask, by name."""
         if not self.has_action_mask:
             return self.observations
         mask = TensorSpec(dtype="bool", shape=(sum(self.actions.num_choices),))
@@ -211,14 +236,18 @@ class EnvSpec:
 
 
 class Step(NamedTuple):
-    """The results of one step of N copies. Later steps do not modify the arrays."""
+    """The results of one step of N rows, one per copy, or one per agent of each copy.
+
+    Later steps do not modify the arrays.
+    """
 
     observation: Arrays
     """The observations after the step; see ``EnvSpec.observation_tensors``."""
     reward: NDArray[np.float32]
-    """``[N]`` float32; 0 for a copy that was reset."""
+    """``[N]`` float32; 0 in reset steps."""
     terminated: NDArray[np.bool_]
-    """``[N]`` bool; whether the episode reached a terminal state."""
+    """``[N]`` bool; whether the episode reached a terminal state, or the agent left the
+    episode for good, such as by its death."""
     truncated: NDArray[np.bool_]
     """``[N]`` bool; whether a limit, such as a time limit, cut the episode short."""
     is_reset: NDArray[np.bool_]
@@ -227,10 +256,16 @@ class Step(NamedTuple):
     life_lost: NDArray[np.bool_] | None = None
     """``[N]`` bool; whether a lost life ends the episode for learning, although the
     episode continues. None if the task's protocol ignores lost lives."""
+    is_over: NDArray[np.bool_] | None = None
+    """``[N / num_agents]`` bool; whether the episode of each copy has ended. None if
+    the episode of a copy ends when all its rows have terminated or been truncated."""
 
 
 class Env(Protocol):
-    """N vectorized copies of an environment; not thread-safe."""
+    """N rows of an environment's copies; not thread-safe.
+
+    N is the number of copies, times the number of agents if there are several.
+    """
 
     @property
     def spec(self) -> EnvSpec:
@@ -238,7 +273,7 @@ class Env(Protocol):
 
     @property
     def num_envs(self) -> int:
-        """Number N of copies."""
+        """Number N of rows."""
 
     def reset(self) -> Arrays:
         """Restarts all copies from the seed and returns their first observations.
@@ -263,7 +298,9 @@ class Env(Protocol):
 
         Args:
             observation: The observation of one copy, as the environment's own library
-                returns it; may be nested.
+                returns it; may be nested. For several agents, a dict with the
+                observations of the agents that are present; the arrays have a row for
+                every agent.
 
         Raises:
             UsageError: ``observation`` does not fit this environment.

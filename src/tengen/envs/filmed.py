@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from tengen.envs.copies import RAISED, said
 from tengen.envs.env import Arrays, Env, EnvWrapper, Step
-from tengen.envs.gymnasium_env import GymnasiumEnv, make_guarded
+from tengen.envs.gymnasium_env import make_guarded
+from tengen.envs.parallel_env import copies_of
 from tengen.errors import RunError, UsageError
 
 __all__ = [
@@ -232,17 +233,17 @@ def film_copies(
     num_filmed: int,
     name: str,
 ) -> FilmedEnv:
-    """Returns a ``GymnasiumEnv`` with a camera for its first ``num_filmed`` copies.
+    """Returns ``copies_of`` with a camera for the first ``num_filmed`` copies.
 
     Args:
-        make_one: See ``GymnasiumEnv``; called with ``render_mode`` for filmed copies.
-        num_envs: See ``GymnasiumEnv``.
-        seed: See ``GymnasiumEnv``.
+        make_one: See ``copies_of``; called with ``render_mode`` for filmed copies.
+        num_envs: See ``copies_of``.
+        seed: See ``copies_of``.
         num_filmed: Number of filmed copies, at most ``num_envs``.
-        name: See ``GymnasiumEnv``.
+        name: See ``copies_of``.
 
     Raises:
-        UsageError: As for ``GymnasiumEnv``, or the environment cannot render arrays.
+        UsageError: As for ``copies_of``, or the environment cannot render arrays.
     """
     # Check the render modes here; Gymnasium would print long warnings instead.
     first = make_guarded(make_one, name)
@@ -262,18 +263,19 @@ def film_copies(
         filmed.append(make_one(render_mode=RENDER_MODE))
         return filmed[-1]
 
-    env = GymnasiumEnv(make, num_envs, seed, name=name)
+    env = copies_of(make, num_envs, seed, name=name)
     camera = RenderCamera(lambda copy: _rendered(filmed[copy]), name, metadata)
     return FilmedEnv(env, camera)
 
 
 def _rendered(copy: Any) -> Any:
-    """Renders a frame of one ``gymnasium.Env``.
+    """Renders a frame of one environment.
 
     Each MuJoCo copy has its own OpenGL context, but renders with the current context.
     Therefore this function first makes the copy's context current.
     """
-    renderer = getattr(copy.unwrapped, "mujoco_renderer", None)
+    core = getattr(copy, "unwrapped", copy)
+    renderer = getattr(core, "mujoco_renderer", None)
     viewer = getattr(renderer, "viewer", None)
     if viewer is not None:
         viewer.make_context_current()

@@ -29,8 +29,10 @@ from tengen.tensors import ACTION_MASK
 __all__ = [
     "GymnasiumEnv",
     "as_gymnasium",
+    "claim",
     "import_gymnasium",
     "make_guarded",
+    "release",
 ]
 
 
@@ -102,6 +104,26 @@ _STEP = ("observation", "reward", "terminated", "truncated", "info")
 
 # The unwrapped environment of every open copy in this process, by Python's id().
 _STEPPED: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+
+def claim(made: Any, name: str) -> None:
+    """Registers a new copy, so that no other copy can be the same object.
+
+    Raises:
+        UsageError: The object is already a copy.
+    """
+    core = getattr(made, "unwrapped", made)
+    if _STEPPED.get(id(core)) is core:
+        raise UsageError(
+            f'environment ("{name}") must be a new object for each copy, but '
+            "one was returned twice; create one in each call"
+        )
+    _STEPPED[id(core)] = core
+
+
+def release(copy: Any) -> None:
+    """Undoes ``claim`` for a copy that is closed."""
+    _STEPPED.pop(id(getattr(copy, "unwrapped", copy)), None)
 
 
 class GymnasiumEnv:
@@ -233,7 +255,7 @@ class GymnasiumEnv:
         """Releases the copies' resources; see ``Env.close``."""
         while self._copies:
             copy = self._copies.pop()
-            _STEPPED.pop(id(copy.unwrapped), None)
+            release(copy)
             try:
                 copy.close()
             except RAISED as error:
@@ -263,13 +285,7 @@ class GymnasiumEnv:
                 f'environment ("{self._name}") must have the same spaces in every '
                 f"copy; correct it"
             )
-        core = made.unwrapped
-        if _STEPPED.get(id(core)) is core:
-            raise UsageError(
-                f'environment ("{self._name}") must be a new object for each copy, but '
-                "one was returned twice; create one in each call"
-            )
-        _STEPPED[id(core)] = core
+        claim(made, self._name)
         return made
 
     def _reset(self, i: int, **kwargs: int) -> tuple[Any, ...]:

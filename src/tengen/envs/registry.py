@@ -1,6 +1,7 @@
 """Finds environments by task name, in the table of suites.
 
-Each suite is one module, and the table lists the ``SUITE`` objects of these modules.
+Each suite is one module with an object ``SUITE``, or one object of ``ParallelSuite``,
+and the table lists these objects.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tengen.envs.suites import (
     popgym,
     vizdoom,
 )
-from tengen.envs.suites.suite import Suite
+from tengen.envs.suites.suite import MPE, PETTINGZOO, Suite
 from tengen.envs.timely import TimelyEnv
 from tengen.errors import RunError, TengenWarning, UsageError
 from tengen.games import check_allowed, is_program, load_program
@@ -53,6 +54,8 @@ SUITES: tuple[Suite, ...] = (
     minatar.SUITE,
     minigrid.SUITE,
     mujoco.SUITE,
+    MPE,
+    PETTINGZOO,
     popgym.SUITE,
     vizdoom.SUITE,
     gymnasium_ids.SUITE,
@@ -90,7 +93,8 @@ def make(name: str, num_envs: int, seed: int) -> Env:
             ``minatar/Breakout``, or ``module:Env`` for a user's environment, see
             ``make_own``. The module is imported only if the user typed the name
             (`tengen.games.typed`).
-        num_envs: Number of vectorized copies, at least 1.
+        num_envs: Number of vectorized copies, at least 1. The result has a row for each
+            agent of each copy.
         seed: At least 0; the same seed and actions lead to the same steps.
 
     Raises:
@@ -104,13 +108,14 @@ def make(name: str, num_envs: int, seed: int) -> Env:
 
 
 def maker_of_one(name: str) -> Callable[[], Any] | None:
-    """Returns a function that creates one ``gymnasium.Env`` for a task.
+    """Returns a function that creates one environment for a task.
 
     Args:
         name: As for ``make``.
 
     Returns:
-        The function, or None if the suite's environments are not ``gymnasium.Env``.
+        The function, whose result is a ``gymnasium.Env`` or has PettingZoo's parallel
+        interface; None if the suite's environments are neither.
 
     Raises:
         UsageError: As ``make``, except that the environment is not created yet.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,7 +116,8 @@ class AgentPlayer(Closable):
         self._env.close()
         self.spec = self._env.spec
         signature = model.backend.signature
-        self._rows = EnvironmentRows(signature, self.spec.actions, 1)
+        self._num_rows = self.spec.num_agents
+        self._rows = EnvironmentRows(signature, self.spec.actions, self._num_rows)
         self._runner = model.backend.bind(
             self._rows.inputs, self._rows.outputs, self._rows.state
         )
@@ -133,18 +135,20 @@ class AgentPlayer(Closable):
     def reset(self) -> None:
         """Begins a new episode: clears the recurrent state and the last action."""
         self._last_action: Any = None
+        self._was_present = np.zeros(self._num_rows, np.bool_)
 
-    def act(
-        self, observation: Any, reward: float | None = None, action_mask: Any = None
-    ) -> Any:
+    def act(self, observation: Any, reward: Any = None, action_mask: Any = None) -> Any:
         """Returns the greedy action for an observation.
+
+        In an environment with several agents, all arguments and the result are dicts by
+        agent, with the agents that are in the episode.
 
         Args:
             observation: The observation that the environment's ``reset`` or ``step``
                 returned, possibly nested. For suites other than Gymnasium, the
                 observation must have the form that the suite's own package returns.
-            reward: The reward of the last action. Required if ``needs_rewards``, except
-                at an episode's first step; otherwise ignored.
+            reward: The reward of the last action, a number. Required if
+                ``needs_rewards``, except at an episode's first step; otherwise ignored.
             action_mask: ``info["action_mask"]`` of ``reset`` or ``step``, if the
                 environment returns the mask of legal choices there.
 
@@ -164,27 +168,52 @@ class AgentPlayer(Closable):
                 f"action_mask ({action_mask}) has no use for {self.name}, whose "
                 f"environment had none in training; leave it out"
             )
+        present = [str(agent) for agent in observation] if self.spec.agents else [""]
+        rows = {agent: i for i, agent in enumerate(self.spec.agents or ("",))}
+        is_present = np.array([agent in present for agent in rows])
         if self.spec.has_action_mask and ACTION_MASK not in shown:
             masks = envs.ActionMasks(self.spec.actions, self.name)
-            shown[ACTION_MASK] = masks.read(action_mask)
+            shown[ACTION_MASK] = masks.all_legal(self._num_rows)
+            for agent in present:
+                mask = _of(action_mask, agent)
+                shown[ACTION_MASK][rows[agent]] = masks.read(mask)[0]
         if self._last_action is None:
             self._rows.begin(shown)
         else:
-            self._rows.show(
-                shown, self._last_action, self._told(reward), np.zeros(1, np.bool_)
-            )
-        self._runner.run(1)
+            told = [
+                self._told(_of(reward, agent)) if stays else 0.0
+                for agent, stays in zip(
+                    rows, is_present & self._was_present, strict=True
+                )
+            ]
+            learned = self.spec.learned(np.array(told, np.float32))
+            is_first = ~self._was_present
+            self._rows.show(shown, self._last_action, learned, is_first)
+        self._was_present = is_present
+        self._runner.run(self._num_rows)
         self._rows.take_answers(self.name)
         chosen = self._model.agent.act_greedily(self._rows.outputs, self.spec.actions)
         self._last_action = chosen["action"]
-        (taken,) = clip_actions(self.spec.actions, self._last_action)
-        return self._env.own_action(np.asarray(taken))
+        taken = clip_actions(self.spec.actions, self._last_action)
+        if not self.spec.agents:
+            return self._env.own_action(np.asarray(taken[0]))
+        return {
+            agent: self._env.own_action(np.asarray(taken[rows[str(agent)]]))
+            for agent in observation
+        }
 
-    def _told(self, reward: float | None) -> Any:
+    def _told(self, reward: float | None) -> float:
         if reward is None and self.needs_rewards:
             raise UsageError(
                 "reward (None) is required after an episode's first step, because the "
                 f"network of {self.name} has it as an input; pass act(observation, "
                 "reward)"
             )
-        return self.spec.learned(np.array([reward or 0.0], np.float32))
+        return reward or 0.0
+
+
+def _of(value: Any, agent: str) -> Any:
+    """Returns the entry of an agent, if ``value`` is a dict by agent."""
+    if not agent or not isinstance(value, Mapping):
+        return value
+    return {str(key): entry for key, entry in value.items()}.get(agent)

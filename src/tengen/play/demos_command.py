@@ -90,6 +90,8 @@ def demos_record(args: argparse.Namespace) -> dict[str, Any]:
     check_new_folder(args.out)
     allow(args.task)
     check(not is_game(args.task), "task", args.task, "must be an environment")
+    is_single = not envs.env_spec(args.task).agents
+    check(is_single, "task", args.task, "must have a single agent")
     if args.source is None:
         return _record_keys(args)
     with ProgressLine("opening the model"):

@@ -10,6 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
+
 from tengen import envs
 from tengen.config import check, check_range
 from tengen.errors import RunError
@@ -273,6 +275,10 @@ def _text(path: str, spec: envs.EnvSpec, acting: Acting, report: EpisodesReport)
     if report.interval is not None:
         low, high = report.interval
         mean += f", 95 % interval {low:.2f} to {high:.2f} (Student's t)"
+    if report.team_returns:
+        mean += f" of {spec.teams[0]}; " + ", ".join(
+            f"{team} {np.mean(each):.2f}" for team, each in report.team_returns.items()
+        )
     protocol = f"protocol {spec.protocol}" if spec.protocol else ""
     cut = f", {report.num_cut} of them truncated" if report.num_cut else ""
     return "\n".join(

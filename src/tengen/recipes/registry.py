@@ -62,14 +62,19 @@ def environment(agent: str, task: str, num_threads: int) -> RunConfig:
     """
     spec = envs.env_spec(task)
     made = Agent.kinds()[agent]().for_environment(spec)
+    learner, store = made.default_learner(spec), made.default_store(spec)
+    if store.is_queue:  # a batch has the items of a turn, which are more with agents
+        num_each = made.num_slots(spec)
+        learner = dataclasses.replace(learner, batch_size=learner.batch_size * num_each)
+        store = dataclasses.replace(store, max_items=store.max_items * num_each)
     return RunConfig(
         task=task,
         agent=made,
         recipe=agent,
         minutes=3.0,
         net=made.default_net(spec),
-        learner=made.default_learner(spec),
-        store=made.default_store(spec),
+        learner=learner,
+        store=store,
         # OpenVINO does not speed up small networks, and does not run recurrent ones.
         inference=InferenceConfig(
             devices="cpu",
@@ -135,6 +140,9 @@ _RECIPES = (
     _of_environments("vtrace", "any environment, module:Env"),
     _of_environments("ppo", "any environment"),
     _of_environments("rnd", "environments whose rewards are rare; PPO with novelty"),
+    _of_environments("mappo", "environments of several agents"),
+    _of_environments("qmix", "a team of agents with a Discrete action space"),
+    _of_environments("vdn", "a team of agents with a Discrete action space"),
     _of_environments("a2c", "any environment; A3C with several actors"),
     _of_environments(
         "pqn", "environments with a Discrete action space, without replay"

@@ -8,6 +8,7 @@ import threading
 import time
 
 from tengen.agents import EnvironmentAgent
+from tengen.envs import env_spec
 from tengen.inference import InferenceConfig, open_backend, parse_devices
 from tengen.inference.central import MAX_ROWS, InferenceServer, serve_rows
 from tengen.roles.config import RunConfig
@@ -44,14 +45,15 @@ class InferenceRole(Role):
         self._part = _part_of(config, context.index)
         self._model: int | None = None
         self._error: Exception | None = None
-        num_envs = agent.actor.num_envs
-        num_rows = num_envs * config.launch.of("actor").count
+        num_actors = config.launch.of("actor").count
+        num_each = agent.actor.num_envs * env_spec(config.task).num_agents
+        num_rows = num_each * num_actors
         num_servers = config.launch.of("inference").count
         self._num_rows = num_rows
-        self._num_groups = len(agent.actor.group_sizes()) * (num_rows // num_envs)
+        self._num_groups = len(agent.actor.group_sizes()) * num_actors
         signature = config.signature
         # Capacity for the rows of all actors, because all other servers may be lost.
-        self._max_rows = max(num_envs, min(num_rows, MAX_ROWS))
+        self._max_rows = max(num_each, min(num_rows, MAX_ROWS))
         most_waiting = -(-num_rows // num_servers)
         self._server = InferenceServer(
             signature,

@@ -27,7 +27,7 @@ HEADINGS = [
     "Differs from the paper",
     "Measured",
 ]
-NEEDED = {"atari": "ale_py", "mujoco": "mujoco"}
+NEEDED = {"atari": "ale_py", "mpe": "mpe2", "mujoco": "mujoco"}
 NO_SETTING = "-"
 
 

@@ -14,6 +14,7 @@ import pytest
 from tengen.actors import EnvironmentActorConfig
 from tengen.agents import Agent, EnvironmentAgent
 from tengen.agents.r2d2 import R2d2
+from tengen.envs import env_spec
 from tengen.inference import drive
 from tengen.recipes import make_config
 from tengen.tensors import TensorSpec
@@ -68,7 +69,11 @@ def test_r2d2_burns_in_from_a_stored_state_unless_it_is_told_otherwise():
     assert layout.num_steps == agent.burn_in + agent.unroll_length + 1
 
 
-KINDS = [k for k, agent in Agent.kinds().items() if issubclass(agent, EnvironmentAgent)]
+KINDS = [
+    kind
+    for kind, agent in Agent.kinds().items()
+    if issubclass(agent, EnvironmentAgent) and not agent.needs_agents
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -77,7 +82,8 @@ def test_no_agent_lets_actors_run_ahead_for_ever(kind):
     pytest.importorskip("gymnasium")
     config = make_config("CartPole-v1", kind, None)
     agent = config.agent
-    store = agent.table_config(config.store, config.learner, 1)
+    spec = env_spec(config.task)
+    store = agent.table_config(config.store, config.learner, 1, spec)
     bound = store.limits.max_cursor
     assert bound <= 100 * config.learner.batch_size * max(1.0, store.samples_per_item)
 

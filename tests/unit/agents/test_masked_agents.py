@@ -41,7 +41,9 @@ def kinds_for(actions):
     return [
         kind
         for kind, agent in Agent.kinds().items()
-        if issubclass(agent, EnvironmentAgent) and not agent.refusal_of(actions)
+        if issubclass(agent, EnvironmentAgent)
+        and not agent.needs_agents
+        and not agent.refusal_of(actions)
     ]
 
 

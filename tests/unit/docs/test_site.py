@@ -38,6 +38,7 @@ INSIDE = {
     "PlayedGate",
     "PolicyAgent",
     "QAgent",
+    "TeamAgent",
 }
 # The dataclasses of bundled players' files.
 OF_PLAYERS = {"Level", "Manifest", "RatedLevel"}

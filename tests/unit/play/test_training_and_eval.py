@@ -19,7 +19,7 @@ pytest.importorskip("gymnasium")
 
 from tengen import envs
 
-MODULE = "tests.unit.play.own_forms"
+MODULE, TEAMS = "tests.unit.play.own_forms", "tests.team_environments"
 NUM_EPISODES = 12
 CASES = [
     ("a2c", "Walk", {}),
@@ -27,13 +27,16 @@ CASES = [
     ("dqn", "NestedWalk", {}),
     ("iqn", "Walk", {}),
     ("ngu", "Walk", {"lstm_units": 8}),
+    ("mappo", f"{TEAMS}:Signals", {"lstm_units": 8, "sees_last_step": True}),
     ("pqn", "Walk", {}),
+    ("qmix", f"{TEAMS}:Signals", {}),
     ("ppo", "Numbers", {"lstm_units": 8, "sees_last_step": True}),
     ("r2d2", "Walk", {"lstm_units": 8}),
     ("rnd", "Walk", {}),
     ("r2d3", "Walk", {"lstm_units": 8}),
     ("sac", "Numbers", {}),
     ("sac", "Walk", {}),
+    ("vdn", f"{TEAMS}:Signals", {"lstm_units": 8}),
     ("vtrace", "ManyChoices", {"lstm_units": 8, "sees_last_step": True}),
 ]
 
@@ -63,12 +66,12 @@ def test_every_agent_of_environments_is_here():
 
 @pytest.mark.parametrize(("kind", "name", "settings"), CASES)
 def test_eval_returns_what_training_does(kind, name, settings, tmp_path, publish_agent):
-    task = f"{MODULE}:{name}"
+    task = name if ":" in name else f"{MODULE}:{name}"
     run = publish_agent(tmp_path / "run", task, kind, **settings)
     model = open_agent(resolve_model(run.path), "run", task=task)
     agent, signature = model.agent, model.backend.signature
     env = envs.make(task, 1, 7)
-    layout = agent.layout(signature.state)
+    layout = agent.layout_of(signature)
     port = EnvironmentPort(
         env,
         Best(agent),

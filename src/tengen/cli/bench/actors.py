@@ -201,7 +201,8 @@ def _service(
         asked = config.agent.signature(config.task)
         write_random_model(folder / "model", asked, config.net)
         backend = open_backend(folder / "model", config.inference, 1)
-    service = _Service(config, run, backend, args.actors * args.envs)
+    num_each = args.envs * envs.env_spec(config.task).num_agents
+    service = _Service(config, run, backend, args.actors * num_each)
     try:
         yield service
     finally:
@@ -226,7 +227,8 @@ def _config(args: argparse.Namespace) -> RunConfig:
         if num_frames is not None:
             settings.append(f"net.num_frames={num_frames}")
     if config.store.is_queue:
-        settings.append(f"store.max_items={max(64, 4 * args.actors * args.envs)}")
+        num_each = args.envs * envs.env_spec(args.task).num_agents
+        settings.append(f"store.max_items={max(64, 4 * args.actors * num_each)}")
     return override(config, settings)
 
 

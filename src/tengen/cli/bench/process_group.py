@@ -21,6 +21,7 @@ import sys, numpy
 from tengen import envs
 task, num_envs, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 env = envs.make(task, num_envs, seed)
+num_envs = env.num_envs  # a row for each agent
 mask_of = lambda observation: observation.get("action_mask")
 spec, random = env.spec.actions, numpy.random.default_rng(seed)
 if spec.is_discrete:

@@ -147,7 +147,12 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         rewards = "no finite reward"
         if seen.least_reward <= seen.greatest_reward:
             rewards = f"rewards {seen.least_reward:g} to {seen.greatest_reward:g}"
-        facts.append(("seen", f"{_count(seen.num_steps, 'step')}, {ends}; {rewards}"))
+        agents = ""
+        if seen.num_left or seen.num_come:
+            agents = f"; agents left early {seen.num_left:,} and came {seen.num_come:,}"
+            agents += " times"
+        steps = _count(seen.num_steps, "step")
+        facts.append(("seen", f"{steps}, {ends}; {rewards}{agents}"))
     if (cost := report.cost) is not None:
         text = f"{cost.steps_per_second:,.0f} steps/s"
         if cost.num_copies > 1:

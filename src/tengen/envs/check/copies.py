@@ -17,7 +17,7 @@ from tengen.envs.gymnasium_env import GymnasiumEnv
 from tengen.envs.masks import legal_actions
 from tengen.envs.timely import Deadline
 from tengen.errors import TengenError
-from tengen.tensors import ACTION_MASK
+from tengen.tensors import ACTION_MASK, GLOBAL_STATE
 
 __all__ = ["MakeCopies", "check_against_one", "check_copies"]
 
@@ -52,9 +52,9 @@ class _Copies:
     ) -> None:
         self._findings, self._watch = findings, watch
         self._row = 0
-        self._is_over = np.zeros(num_envs, np.bool_)
-        self._num_envs = num_envs
         self._env: Env = self._call("making copies", lambda: make(num_envs, seed))
+        self._num_copies, self._num_rows = num_envs, self._env.num_envs
+        self._must_reset = np.zeros(self._num_rows, np.bool_)
 
     @property
     def spec(self) -> EnvSpec:
@@ -62,7 +62,7 @@ class _Copies:
 
     def reset(self) -> Arrays:
         self._row = 0
-        self._is_over = np.zeros(self._num_envs, np.bool_)
+        self._must_reset = np.zeros(self._num_rows, np.bool_)
         observation = self._call("reset of copies", self._env.reset)
         self._check_observation(observation)
         return observation
@@ -79,7 +79,9 @@ class _Copies:
         ):
             self._check_array(name, getattr(step, name), (), np.dtype(dtype))
         self._check_resets(step)
-        self._is_over = step.terminated | step.truncated
+        self._must_reset = step.terminated | step.truncated
+        if step.is_over is not None:
+            self._must_reset |= step.is_over.repeat(self.spec.num_agents)
         return step
 
     def close(self) -> None:
@@ -99,7 +101,9 @@ class _Copies:
         raise CannotGoOnError
 
     def _check_observation(self, observation: Arrays) -> None:
-        specs = self.spec.observation_tensors
+        specs = dict(self.spec.observation_tensors)
+        if self.spec.global_state is not None:
+            specs[GLOBAL_STATE] = self.spec.global_state
         if observation.keys() != specs.keys():
             self._findings.broken(
                 "copies.arrays",
@@ -114,7 +118,8 @@ class _Copies:
     def _check_array(
         self, name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> None:
-        wanted = (self._num_envs, *shape)
+        num_rows = self._num_copies if name == GLOBAL_STATE else self._num_rows
+        wanted = (num_rows, *shape)
         if (
             not isinstance(array, np.ndarray)
             or array.shape != wanted
@@ -138,12 +143,14 @@ class _Copies:
             )
 
     def _check_resets(self, step: Step) -> None:
-        if not np.array_equal(step.is_reset, self._is_over):
+        # An absent agent has further reset steps, until it comes again.
+        may_reset = self._must_reset | (self.spec.num_agents > 1)
+        if (self._must_reset & ~step.is_reset | step.is_reset & ~may_reset).any():
             self._findings.broken(
                 "copies.reset",
                 "is_reset",
                 step.is_reset.tolist(),
-                f"must be {self._is_over.tolist()} at row {self._row}, the copies "
+                f"must be {self._must_reset.tolist()} at row {self._row}, the copies "
                 "whose episode ended one row earlier; reset exactly these",
             )
         ends = step.terminated | step.truncated
@@ -172,7 +179,8 @@ def check_copies(
         CannotGoOnError: The environment returned an unusable value.
     """
     env = _Copies(make, _NUM_COPIES, seed, findings, watch)
-    actions = agents_actions(env.spec.actions, num_steps, _NUM_COPIES, seed)
+    num_rows = _NUM_COPIES * env.spec.num_agents
+    actions = agents_actions(env.spec.actions, num_steps, num_rows, seed)
     rows = _played(env, actions)
     again = _played(env, actions)
     env.close()

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tengen.envs.check.one import Maker, Moved, OneEnv, own_actions
-from tengen.envs.check.seen import Findings, copied, is_same
+from tengen.envs.check.one import Maker, OneEnv, agents_actions, own_actions
+from tengen.envs.check.seen import (
+    CannotGoOnError,
+    Findings,
+    ObservationCheck,
+    copied,
+    is_same,
+)
+from tengen.envs.masks import legal_actions
+from tengen.envs.parallel_env import ParallelEnv
+from tengen.envs.teams import joint_step
+from tengen.errors import TengenError
+from tengen.tensors import ACTION_MASK
 
-__all__ = ["EpisodeFacts", "check_episodes", "check_spaces"]
+__all__ = ["EpisodeFacts", "check_agents", "check_episodes", "check_spaces"]
 
 # Minimum and maximum number of episodes whose final observations are checked.
 _MIN_ENDS, _MAX_ENDS = 3, 10
@@ -22,6 +34,8 @@ _MAX_CHANCE = 1e-3
 _MIN_LIMIT = 10
 # Minimum number of steps after which the absence of an episode's end is a finding.
 _MIN_ENDLESS = 1000
+# Number of dicts that the step of a parallel environment returns.
+_NUM_PARTS = 5
 
 
 @dataclass
@@ -42,14 +56,18 @@ class EpisodeFacts:
     """The lowest finite reward of all steps; +inf if no reward was finite."""
     greatest_reward: float = -math.inf
     """The highest finite reward of all steps; -inf if no reward was finite."""
+    num_left: int = 0
+    """Number of agents that left an episode before its end."""
+    num_come: int = 0
+    """Number of agents that came after the beginning of an episode."""
 
-    def take(self, moved: Moved) -> None:
+    def take(self, reward: float) -> None:
         """Adds one step to the statistics."""
         self.num_steps += 1
-        if not math.isfinite(moved.reward):
+        if not math.isfinite(reward):
             return  # an invalid reward is already a finding
-        self.least_reward = min(self.least_reward, moved.reward)
-        self.greatest_reward = max(self.greatest_reward, moved.reward)
+        self.least_reward = min(self.least_reward, reward)
+        self.greatest_reward = max(self.greatest_reward, reward)
 
     def end(self, length: int, is_truncated: bool) -> None:
         """Adds an ended episode of ``length`` steps to the statistics."""
@@ -120,7 +138,7 @@ def check_episodes(
         while facts.num_steps < num_steps:
             taken.append(next(actions))
             moved = env.step(taken[-1])
-            facts.take(moved)
+            facts.take(moved.reward)
             if not moved.is_over:
                 continue
             is_truncated = not moved.terminated
@@ -132,6 +150,89 @@ def check_episodes(
     _check_ends(facts, maker.findings, is_limited)
     if len(ended) >= _MIN_ENDS:
         _check_finals(maker, ended, do_begin_alike)
+    return facts
+
+
+class _Watched:
+    """An environment of several agents, whose observations and flags are checked."""
+
+    def __init__(self, env: Any, findings: Findings) -> None:
+        self._env = env
+        self._findings = findings
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._env, name)
+
+    def step(self, actions: Any) -> Any:
+        """Takes a step, and records results that do not fit their spaces."""
+        answer = self._env.step(actions)
+        if not isinstance(answer, tuple) or len(answer) != _NUM_PARTS:
+            return answer  # the adapter rejects it
+        seen, _, *ends, _ = answer
+        for agent in actions:
+            if isinstance(seen, Mapping) and agent in seen:
+                space = self._env.observation_space(agent)
+                check = ObservationCheck(space, self._findings)
+                check.check(seen[agent], f"for {agent}")
+            for which, given in zip(("terminations", "truncations"), ends, strict=True):
+                flag = given.get(agent) if isinstance(given, Mapping) else False
+                if not isinstance(flag, bool | np.bool_):
+                    self._findings.broken(
+                        f"step.{which}",
+                        which,
+                        flag,
+                        f"must be a bool for {agent}; return bool(...)",
+                    )
+        return answer
+
+
+def check_agents(made: Any, maker: Maker, num_steps: int, seed: int) -> EpisodeFacts:
+    """Plays episodes of several agents with random legal actions, and checks each step.
+
+    Args:
+        made: The environment; closed at the end.
+        maker: The maker of the environment.
+        num_steps: Total number of steps.
+        seed: Seed of the episodes and actions.
+
+    Raises:
+        CannotGoOnError: The environment returned an unusable value.
+    """
+    findings, facts = maker.findings, EpisodeFacts()
+    try:
+        with maker.watch.during("making it"):
+            env = ParallelEnv(
+                lambda: _Watched(made, findings), 1, seed, name=maker.name
+            )
+        spec = env.spec
+        with maker.watch.during("reset()"):
+            observation = env.reset()
+        length, was_present = 0, np.ones(spec.num_agents, np.bool_)
+        for actions in agents_actions(spec.actions, num_steps, env.num_envs, seed):
+            if spec.has_action_mask:
+                mask = observation[ACTION_MASK]
+                actions = legal_actions(actions, mask, spec.actions.num_choices)
+            with maker.watch.during("step()"):
+                step = env.step(actions)
+            observation, joint = step.observation, joint_step(step, spec)
+            is_present = ~step.is_reset
+            if joint.is_reset[0]:
+                length, was_present = 0, np.ones(spec.num_agents, np.bool_)
+                continue
+            if length:
+                facts.num_come += int((is_present & ~was_present).sum())
+            was_present = is_present
+            length += 1
+            facts.take(float(joint.reward[0]))
+            if joint.terminated[0] or joint.truncated[0]:
+                facts.end(length, bool(joint.truncated[0]))
+            else:
+                facts.num_left += int((step.terminated | step.truncated).sum())
+        env.close()
+    except TengenError as error:
+        findings.refused("agents", error)
+        raise CannotGoOnError from error
+    _check_ends(facts, findings, is_limited=False)
     return facts
 
 

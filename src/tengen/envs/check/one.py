@@ -83,7 +83,7 @@ class Maker(NamedTuple):
     """Creates the environments of a check, which record their contract violations."""
 
     make_one: Callable[[], Any]
-    """Returns a new ``gymnasium.Env``."""
+    """Returns a new ``gymnasium.Env``, or an environment of several agents."""
     name: str
     """The task's name."""
     findings: Findings
@@ -99,6 +99,19 @@ class Maker(NamedTuple):
                 supported.
         """
         return OneEnv(self)
+
+    def made(self) -> Any:
+        """Creates an environment, whose kind is not checked.
+
+        Raises:
+            CannotGoOnError: The environment cannot be created.
+        """
+        try:
+            with self.watch.during("making it"):
+                return make_guarded(self.make_one, self.name)
+        except UsageError as error:
+            self.findings.refused("make", error)
+            raise CannotGoOnError from error
 
 
 class Moved(NamedTuple):
@@ -133,12 +146,7 @@ class OneEnv:
         self._findings, self._watch = maker.findings, maker.watch
         self._name = maker.name
         self._episode = self._step = 0
-        try:
-            with self._watch.during("making it"):
-                self.env = make_guarded(maker.make_one, maker.name)
-        except UsageError as error:
-            self._findings.refused("make", error)
-            raise CannotGoOnError from error
+        self.env = maker.made()
         self._check_kind()
         try:
             self._actions = Actions(self.env.action_space, maker.name)

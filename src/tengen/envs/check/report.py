@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import sys
@@ -13,14 +14,24 @@ from typing import Any
 import numpy as np
 
 from tengen.envs.check.copies import MakeCopies, check_against_one, check_copies
-from tengen.envs.check.episodes import EpisodeFacts, check_episodes, check_spaces
+from tengen.envs.check.episodes import (
+    EpisodeFacts,
+    check_agents,
+    check_episodes,
+    check_spaces,
+)
 from tengen.envs.check.one import Maker, agents_actions, own_actions
 from tengen.envs.check.seeds import check_seeds
 from tengen.envs.check.seen import CannotGoOnError, Finding, Findings
-from tengen.envs.gymnasium_env import GymnasiumEnv
+from tengen.envs.copies import RAISED
+from tengen.envs.masks import legal_actions
+from tengen.envs.parallel_env import copies_of
+from tengen.envs.parallel_parts import is_parallel
+from tengen.envs.teams import joint_step
 from tengen.envs.timely import Deadline, HangError
 from tengen.errors import UsageError
 from tengen.run.machine import resident_bytes
+from tengen.tensors import ACTION_MASK
 
 __all__ = ["Cost", "Report", "check_env", "check_own_env", "measure", "measure_copies"]
 
@@ -111,18 +122,24 @@ def measure_copies(
         findings: Receives a warning if memory grows.
     """
     env = make(_NUM_COPIES, seed)
-    actions = agents_actions(env.spec.actions, _NUM_ACTIONS, _NUM_COPIES, seed)
-    env.reset()
+    spec = env.spec
+    actions = agents_actions(spec.actions, _NUM_ACTIONS, env.num_envs, seed)
+    observation = env.reset()
     clock = _Clock()
     num_rows = num_taken = 0
 
     def advance() -> int:
-        nonlocal num_rows, num_taken
+        nonlocal num_rows, num_taken, observation
+        chosen = actions[num_rows % len(actions)]
+        if spec.has_action_mask:
+            mask = observation[ACTION_MASK]
+            chosen = legal_actions(chosen, mask, spec.actions.num_choices)
         start = time.perf_counter()
-        step = env.step(actions[num_rows % len(actions)])
+        step = env.step(chosen)
         clock.step_s += time.perf_counter() - start
+        observation = step.observation
         num_rows += 1
-        taken = int(np.sum(~step.is_reset))
+        taken = int(np.sum(~joint_step(step, spec).is_reset))
         num_taken += taken
         return taken
 
@@ -205,8 +222,8 @@ def check_env(
 
     Args:
         make: Creates vectorized copies of the environment.
-        make_one: Creates one ``gymnasium.Env``; None to check only the
-            vectorized copies.
+        make_one: Creates one ``gymnasium.Env`` or parallel environment; None to check
+            only the vectorized copies.
         name: The task's name, for error messages.
         num_steps: Number of random steps, at least 1.
         seed: Seed of the episodes and actions, at least 0.
@@ -249,8 +266,9 @@ def check_own_env(
     """Checks a user's environment, for use in tests; see ``check_env``.
 
     Args:
-        make_one: A subclass of ``gymnasium.Env``, or a function that returns an
-            environment; called without arguments, several times.
+        make_one: A subclass of ``gymnasium.Env``, a class with PettingZoo's parallel
+            interface, or a function that returns an environment; called without
+            arguments, several times.
         name: The environment's name in messages; empty for the name of ``make_one``.
         num_steps: Number of random steps, at least 1.
         seed: Seed of the episodes and actions, at least 0.
@@ -260,7 +278,7 @@ def check_own_env(
     """
     shown = name or getattr(make_one, "__name__", type(make_one).__name__)
     report = check_env(
-        lambda num_envs, seed: GymnasiumEnv(make_one, num_envs, seed, name=shown),
+        lambda num_envs, seed: copies_of(make_one, num_envs, seed, name=shown),
         make_one,
         shown,
         num_steps=num_steps,
@@ -291,14 +309,28 @@ class _Work:
             CannotGoOnError: A failure makes the remaining checks impossible.
         """
         compared = min(self.num_steps, _MAX_COMPARED)
+        is_alone = self.make_one is not None
         if self.make_one is not None:
             maker = Maker(self.make_one, self.name, self.findings, self.watch)
-            self._one(maker, compared)
+            made = maker.made()
+            is_alone = not is_parallel(made)
+            if is_alone:
+                self._close(made)
+                self._one(maker, compared)
+            else:
+                self.report.episodes = check_agents(
+                    made, maker, self.num_steps, self.seed
+                )
         check_copies(self.make, compared, self.seed, self.findings, self.watch)
-        if self.make_one is None:
+        if not is_alone:
             self.report.cost = measure_copies(
                 self.make, self.num_steps, self.seed, self.findings
             )
+
+    def _close(self, made: Any) -> None:
+        # ``OneEnv.close`` reports an environment that cannot be closed.
+        with contextlib.suppress(*RAISED), self.watch.during("close()"):
+            made.close()
 
     def _one(self, maker: Maker, compared: int) -> None:
         env = maker()

@@ -15,6 +15,7 @@ from tengen.envs.copies import RAISED, check_reward, copy_seeds, raised
 from tengen.envs.env import Arrays, Env, EnvSpec, Step
 from tengen.envs.filmed import RENDER_MODE, FilmedEnv, RenderCamera, film_copies
 from tengen.envs.gymnasium_env import GymnasiumEnv, import_gymnasium, make_guarded
+from tengen.envs.parallel_env import copies_of
 from tengen.envs.spaces import Actions, Observations
 from tengen.envs.suites.suite import Suite
 from tengen.errors import EnvError, UsageError, did_you_mean
@@ -32,9 +33,10 @@ def make_own(make_one: Callable[[], Any], name: str, num_envs: int, seed: int) -
     """Returns copies of an environment that is not registered with Gymnasium.
 
     Args:
-        make_one: A subclass of ``gymnasium.Env``, or a function that returns an
-            environment; called without arguments, once for each copy. To have a time
-            limit, the environment itself must use ``gymnasium.wrappers.TimeLimit``.
+        make_one: A subclass of ``gymnasium.Env``, a class with PettingZoo's parallel
+            interface, or a function that returns an environment; called without
+            arguments, once for each copy. To have a time limit, the environment itself
+            must use ``gymnasium.wrappers.TimeLimit``.
         name: The task's name, for error messages and the spec.
         num_envs: Number of copies, at least 1.
         seed: Random seed, at least 0.
@@ -43,7 +45,7 @@ def make_own(make_one: Callable[[], Any], name: str, num_envs: int, seed: int) -
         UsageError: Gymnasium is missing, a copy cannot be created or is not a
             ``gymnasium.Env``, or a space is of an unsupported kind.
     """
-    return GymnasiumEnv(make_one, num_envs, seed, name=name)
+    return copies_of(make_one, num_envs, seed, name=name)
 
 
 def film_own(

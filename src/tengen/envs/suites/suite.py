@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import pkgutil
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,9 +20,17 @@ from tengen.distribution import pip_install_extra
 from tengen.envs.env import Env, GroupEnv
 from tengen.envs.filmed import FilmedEnv, ObservedCamera, Picture, film_copies
 from tengen.envs.gymnasium_env import GymnasiumEnv, import_gymnasium, make_guarded
+from tengen.envs.parallel_env import ParallelEnv
 from tengen.errors import UsageError, did_you_mean
 
-__all__ = ["ListedSuite", "PackagedSuite", "Suite"]
+__all__ = [
+    "MPE",
+    "PETTINGZOO",
+    "ListedSuite",
+    "PackagedSuite",
+    "ParallelSuite",
+    "Suite",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,3 +224,71 @@ class PackagedSuite(Suite):
                 short, version = found[1], int(found[2])
                 newest[short] = max(newest.get(short, (-1, "")), (version, name))
         return {short: name for short, (_, name) in newest.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParallelSuite(Suite):
+    """A suite whose modules ``NAME_vN`` define a function ``parallel_env``.
+
+    A task is named like its module without the version, such as ``pettingzoo/pursuit``,
+    and has the default settings of the newest version.
+
+    Source: Terry et al. 2021, "PettingZoo: Gym for Multi-Agent Reinforcement Learning"
+    (arXiv:2009.14471).
+    """
+
+    folders: tuple[str, ...]
+    """The packages that contain the modules."""
+
+    def known(self) -> Iterable[str]:
+        """See ``Suite.known``; empty if the package is not installed."""
+        return sorted(self._modules()) if self.is_installed else []
+
+    def make(self, name: str, num_envs: int, seed: int) -> Env:
+        """See ``Suite.make``."""
+        return ParallelEnv(self.maker_of_one(name), num_envs, seed, name=name)
+
+    def film(self, name: str, num_envs: int, seed: int, num_filmed: int) -> FilmedEnv:
+        """See ``Suite.film``."""
+        make_one = self.maker_of_one(name)
+        return film_copies(make_one, num_envs, seed, num_filmed=num_filmed, name=name)
+
+    def maker_of_one(self, name: str) -> Callable[..., Any]:
+        """See ``Suite.maker_of_one``."""
+        self.check_installed(name)
+        modules = make_guarded(self._modules, name)
+        short = name.removeprefix(self.prefix)
+        self.check_known(name, short in modules, modules)
+        return functools.partial(_made_parallel, modules[short])
+
+    def _modules(self) -> dict[str, str]:
+        """Returns the module of the newest version of each environment, by name."""
+        newest: dict[str, tuple[int, str]] = {}
+        for folder in self.folders:
+            found = importlib.util.find_spec(folder)
+            places = found.submodule_search_locations if found else None
+            for module in pkgutil.iter_modules(places or ()):
+                if named := re.fullmatch(r"(\w+)_v(\d+)", module.name):
+                    version = int(named[2]), f"{folder}.{module.name}"
+                    newest[named[1]] = max(newest.get(named[1], (-1, "")), version)
+        return {short: module for short, (_, module) in newest.items()}
+
+
+def _made_parallel(module: str, **how: str) -> Any:
+    return importlib.import_module(module).parallel_env(**how)
+
+
+PETTINGZOO = ParallelSuite(
+    prefix="pettingzoo/",
+    package="pettingzoo",
+    folders=("pettingzoo.butterfly", "pettingzoo.sisl"),
+)
+"""The suite of the tasks ``pettingzoo/*``: PettingZoo's environments of several agents,
+without those that are turn-based and those of Atari."""
+
+MPE = ParallelSuite(prefix="mpe/", package="mpe2", folders=("mpe2",))
+"""The suite of the tasks ``mpe/*``, the multi-agent particle environments.
+
+Source: Lowe et al. 2017, "Multi-Agent Actor-Critic for Mixed Cooperative-Competitive
+Environments" (arXiv:1706.02275).
+"""

@@ -13,7 +13,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from tengen.envs import Arrays, Env, EnvWrapper, FilmedEnv, Step
+from tengen.envs import Arrays, Env, EnvWrapper, FilmedEnv, Step, joint_step
 from tengen.errors import UsageError, os_reason
 from tengen.evaluation.episodes.film_formats import (
     MAX_PICTURES_PER_S,
@@ -174,7 +174,8 @@ class _FilmingEnv(EnvWrapper):
     def step(self, actions: NDArray[Any]) -> Step:
         step = super().step(actions)
         self._num_steps += 1
-        is_over = step.terminated | step.truncated
+        joint = joint_step(step, self.spec)
+        is_over = joint.terminated | joint.truncated
         is_cut = self._num_steps >= self._max_steps
         for copy, reel in enumerate(self.reels):
             if not reel.is_over:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +25,15 @@ from tengen.actors import (
     random_choices,
 )
 from tengen.config import check, check_literals
-from tengen.envs import ActionSpec, Arrays, Env, EnvWrapper, Step
+from tengen.envs import (
+    ActionSpec,
+    Arrays,
+    Env,
+    EnvWrapper,
+    Step,
+    joint_step,
+    team_rewards,
+)
 from tengen.experience import Episode
 from tengen.inference import Backend
 
@@ -130,11 +138,14 @@ class EpisodesReport:
     """The returns and lengths of the counted episodes, ordered by episode index."""
 
     returns: tuple[float, ...]
-    """The undiscounted return of each counted episode."""
+    """The undiscounted return of each counted episode; if there are several agents,
+    that of the first team, the mean over its agents."""
     lengths: tuple[int, ...]
     """The number of environment steps of each counted episode."""
     num_cut: int = 0
     """Number of episodes cut at ``max_steps``; ``returns`` includes their returns."""
+    team_returns: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    """The returns of each team by name, if there are several teams."""
 
     @property
     def mean_return(self) -> float:
@@ -164,6 +175,10 @@ class EpisodesReport:
             "lengths": list(self.lengths),
             "frames": self.num_frames,
             "cut": self.num_cut,
+            "teams": {
+                team: {"mean_return": float(np.mean(each)), "returns": list(each)}
+                for team, each in self.team_returns.items()
+            },
         }
 
 
@@ -203,45 +218,52 @@ def play_episodes(
         UsageError: There are more copies than episodes.
         RunError: A network output is not finite, or the environment fails.
     """
-    num_envs, actions = env.num_envs, env.spec.actions
+    spec, actions = env.spec, env.spec.actions
+    num_copies = env.num_envs // spec.num_agents
     check(
-        num_envs <= num_episodes,
+        num_copies <= num_episodes,
         "num_envs",
-        num_envs,
+        num_copies,
         f"must be at most the number of episodes ({num_episodes}); lower it",
     )
-    rows = EnvironmentRows(backend.signature, actions, num_envs)
+    rows = EnvironmentRows(backend.signature, actions, env.num_envs)
     runner = backend.bind(rows.inputs, rows.outputs, rows.state)
-    returns, lengths = np.zeros(num_episodes), np.zeros(num_episodes, np.int64)
+    teams = tuple(dict.fromkeys(spec.teams)) or ("",)
+    returns = {team: np.zeros(num_episodes) for team in teams}
+    lengths = np.zeros(num_episodes, np.int64)
     # The index of each copy's current episode; from num_episodes on, it does not count.
-    playing = np.arange(num_envs)
+    playing = np.arange(num_copies)
     num_over = num_cut = 0
     acting, draws = acting or Acting(), Draws(seed)
     rows.begin(env.reset())
     while (playing < num_episodes).any():
-        runner.run(num_envs)
+        runner.run(env.num_envs)
         rows.take_answers(model)
         action = acting.choose(policy, rows.outputs, actions, draws, rows.mask)
         step = env.step(clip_actions(actions, action))
-        reward = env.spec.learned(step.reward)
+        reward = spec.learned(step.reward)
         rows.show(step.observation, action, reward, step.is_reset)
-        counts = (playing < num_episodes) & ~step.is_reset
-        returns[playing[counts]] += step.reward[counts]
+        joint = joint_step(step, spec)
+        counts = (playing < num_episodes) & ~joint.is_reset
+        for team, rewards in team_rewards(step.reward, spec).items():
+            returns[team][playing[counts]] += rewards[counts]
         lengths[playing[counts]] += 1
-        is_over = step.terminated | step.truncated
+        is_over = joint.terminated | joint.truncated
         for copy in np.flatnonzero(counts):
             is_cut = not is_over[copy] and lengths[playing[copy]] >= max_steps
             if not is_cut and not is_over[copy]:
                 continue
-            playing[copy] = num_episodes if is_cut else playing[copy] + num_envs
+            playing[copy] = num_episodes if is_cut else playing[copy] + num_copies
             num_cut += int(is_cut)
             num_over += 1
             watch(num_over)
     played = np.flatnonzero(lengths)
+    each = {team: tuple(all_[played].tolist()) for team, all_ in returns.items()}
     return EpisodesReport(
-        tuple(float(value) for value in returns[played]),
+        each[teams[0]],
         tuple(int(n) for n in lengths[played]),
         num_cut,
+        each if len(teams) > 1 else {},
     )
 
 

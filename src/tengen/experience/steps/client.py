@@ -149,7 +149,12 @@ class StepDraws:
         )
 
     def writer(
-        self, name: str, num_slots: int, first: FirstPriorities | None = None
+        self,
+        name: str,
+        num_slots: int,
+        first: FirstPriorities | None = None,
+        *,
+        num_together: int = 1,
     ) -> SlotWriter:
         """Returns a writer for an actor's slots; see ``SlotWriter``.
 
@@ -157,12 +162,14 @@ class StepDraws:
             name: The actor's name, which must be unique among writers.
             num_slots: Number N of the actor's slots.
             first: Computes the priorities of new items; None for ``max_priority``.
+            num_together: See ``SlotWriter``.
 
         Raises:
             UsageError: Another writer has the name.
         """
         names = [f"{name}/{slot}" for slot in range(num_slots)]
-        return SlotWriter(self, [self._slot(name) for name in names], first)
+        writers = [self._slot(name) for name in names]
+        return SlotWriter(self, writers, first, num_together=num_together)
 
     def repeating_writer(self, name: str) -> SlotWriter:
         """Returns a writer for one slot that skips the items that ``name`` inserted."""

@@ -133,17 +133,18 @@ class ItemLayout:
         return turn_steps if is_single else self.period
 
     def cut(
-        self, state: Mapping[str, NDArray[Any]], num_rows: int
+        self, state: Mapping[str, NDArray[Any]], num_slots: int, num_rows: int
     ) -> dict[str, NDArray[Any]]:
         """Splits N recurrent states into parts, arrays ``[N, num_rows, part]``.
 
         Args:
-            state: Arrays ``[N, ...]``, the states before the first step of a block.
+            state: Arrays ``[N, ...]``, the states before the first step of a block; or
+                ``[N * n, ...]`` if a slot has the states of n agents.
+            num_slots: Number N of slots.
             num_rows: Number of steps in the block; the part in a closing step is zero.
         """
         pieces: dict[str, NDArray[Any]] = {}
         for name, spec in self.memory.items():
-            num_slots = len(state[name])
             flat = np.zeros((num_slots, num_rows * self._piece(spec)), spec.dtype)
             flat[:, : spec.num_entries] = state[name].reshape(num_slots, -1)
             pieces[STATE + name] = flat.reshape(num_slots, num_rows, -1)

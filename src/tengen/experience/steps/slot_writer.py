@@ -66,6 +66,8 @@ class SlotWriter:
         first: Computes the priorities of new items; None for the maximum recent one.
         sequence: Sequence number of each writer's first item, so that the store skips
             items that an earlier writer has inserted. None: all items are new.
+        num_together: Number of consecutive slots that are agents of one copy of the
+            environment. Their steps count as one frame.
     """
 
     def __init__(
@@ -75,8 +77,10 @@ class SlotWriter:
         first: FirstPriorities | None = None,
         *,
         sequence: int | None = None,
+        num_together: int = 1,
     ) -> None:
         self._table = table
+        self._num_together = num_together
         self._sequences = [sequence] * len(writers)
         self._writers = writers
         self._not_stored = () if first is None else first.columns
@@ -122,7 +126,7 @@ class SlotWriter:
         told = {n: c for n, c in columns.items() if n not in self._not_stored}
         stored = {
             **pack_steps(told, self._table.stored),
-            **layout.cut(state, num_rows),
+            **layout.cut(state, len(self._writers), num_rows),
         }
         num_items, timeout_s = 0, self._table.config.timeout_s
         try:
@@ -144,8 +148,12 @@ class SlotWriter:
             live = slice(layout.num_before, num_rows - 1)
         # Count episodes by their reset steps, because ``terminated`` may mark a lost
         # life. A reset step with ``truncated`` marks a change of the inference server.
-        is_reset = columns["is_reset"][:, live] != 0
-        is_end = is_reset & (columns["truncated"][:, live] == 0)
+        # An agent that has left an episode has reset steps until the others end it.
+        num_live = columns["is_reset"][:, live].shape[1]
+        together = (-1, self._num_together, num_live)
+        is_reset = (columns["is_reset"][:, live] != 0).reshape(together).all(axis=1)
+        is_cut = (columns["truncated"][:, live] != 0).reshape(together).any(axis=1)
+        is_end = is_reset & ~is_cut
         self._table.count(int((~is_reset).sum()), int(is_end.sum()))
         return num_items
 

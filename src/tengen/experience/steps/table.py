@@ -139,7 +139,12 @@ class StepTable(StepDraws):
         return self._store.address
 
     def writer(
-        self, name: str, num_slots: int, first: FirstPriorities | None = None
+        self,
+        name: str,
+        num_slots: int,
+        first: FirstPriorities | None = None,
+        *,
+        num_together: int = 1,
     ) -> SlotWriter:
         """Returns a writer for an actor's slots; see ``StepDraws.writer``.
 
@@ -154,7 +159,7 @@ class StepTable(StepDraws):
             "create it with more",
         )
         self._slots_left -= num_slots
-        return super().writer(name, num_slots, first)
+        return super().writer(name, num_slots, first, num_together=num_together)
 
     def refresh(self) -> int:
         """Returns the number of items inserted since the last call."""

@@ -1,21 +1,26 @@
-"""SAC's critics: Q-value networks of the same kind and size as the actor's."""
+"""Critics of learners: networks of the same kind and size as the actor's."""
 
 from __future__ import annotations
 
 import copy
+import dataclasses
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from tengen.envs import ActionSpec
+from tengen.nets.memory import MemoryConfig
 from tengen.nets.modules.net import Net, Tensors
 from tengen.nets.modules.standard import Standard
 from tengen.tensors import Signature, TensorSpec
 
-__all__ = ["Critics"]
+__all__ = ["Critics", "Mixer", "make_value_critic"]
 
 _ACTION = "critic_action"
+# Hidden units of the mixing network, and of the networks that compute its weights.
+_MIXING_UNITS, _WEIGHT_UNITS = 32, 64
 
 
 class _Followed(NamedTuple):
@@ -164,3 +169,63 @@ class Critics(nn.Module):
 def _answer(net: nn.Module, inputs: Tensors, state: Tensors) -> Tensor:
     assert isinstance(net, Net)
     return net.answer(inputs, state)[0]["q"]
+
+
+def make_value_critic(net: Net, inputs: Mapping[str, TensorSpec]) -> Net:
+    """Returns a critic with random weights and the output ``value``, without memory.
+
+    Args:
+        net: The actor's network.
+        inputs: Inputs of the critic in addition to those of ``net``.
+    """
+    config = net.config
+    if isinstance(config, MemoryConfig):
+        config = dataclasses.replace(config, lstm_units=0, num_frames=1)
+    outputs = {"value": TensorSpec()}
+    wanted = Signature(inputs={**net.wanted.inputs, **inputs}, outputs=outputs)
+    critic: Net = config.build(wanted)
+    return critic
+
+
+class Mixer(nn.Module):
+    """QMIX's mixing network: a team's Q value from the Q values of its n agents.
+
+    It increases with the Q value of each agent. The global state determines its weights
+    and its biases.
+
+    Source: Rashid et al. 2018, "QMIX: Monotonic Value Function Factorisation for Deep
+    Multi-Agent Reinforcement Learning" (arXiv:1803.11485), section 4.1; the sizes and
+    the two layers that compute the weights are PyMARL's.
+    """
+
+    def __init__(self, num_agents: int, num_state: int) -> None:
+        """Creates a mixer with random weights from torch's random generator.
+
+        Args:
+            num_agents: Number n of agents.
+            num_state: Number S of entries of the global state.
+        """
+        super().__init__()
+        self._shape = (num_agents, _MIXING_UNITS)
+
+        def layers(num_middle: int, num_outputs: int) -> nn.Sequential:
+            last = nn.Linear(num_middle, num_outputs)
+            return nn.Sequential(nn.Linear(num_state, num_middle), nn.ReLU(), last)
+
+        self.first_weight = layers(_WEIGHT_UNITS, num_agents * _MIXING_UNITS)
+        self.first_bias = nn.Linear(num_state, _MIXING_UNITS)
+        self.last_weight = layers(_WEIGHT_UNITS, _MIXING_UNITS)
+        self.last_bias = layers(_MIXING_UNITS, 1)
+
+    def forward(self, q: Tensor, state: Tensor) -> Tensor:
+        """Returns the Q values of the team ``[...]``.
+
+        Args:
+            q: ``[..., n]`` float32, the Q values of the agents.
+            state: ``[..., S]`` float32, the global state.
+        """
+        weight = self.first_weight(state).abs().unflatten(-1, self._shape)
+        mixed = (q.unsqueeze(-2) @ weight).squeeze(-2) + self.first_bias(state)
+        hidden = nn.functional.elu(mixed) * self.last_weight(state).abs()
+        total: Tensor = hidden.sum(-1) + self.last_bias(state).squeeze(-1)
+        return total

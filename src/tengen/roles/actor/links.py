@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from tengen.actors import EnvironmentPort
-from tengen.envs import Arrays
-from tengen.experience import ItemLayout
+from tengen.agents import EnvironmentAgent
+from tengen.envs import Arrays, EnvSpec
+from tengen.experience import ItemLayout, StepDraws
 from tengen.inference import DriveStats, RowArrays
 
-__all__ = ["ActorLink", "Driven", "Group", "LinkLost"]
+__all__ = ["ActorLink", "Driven", "Group", "LinkLost", "open_writer"]
 
 
 class LinkLost(Exception):
@@ -34,12 +35,33 @@ class Driven:
 class Group(NamedTuple):
     """A group of vectorized copies of an actor's environment."""
 
-    num_envs: int
+    num_copies: int
     """The number of copies in the group."""
     write: Callable[[Arrays, Arrays], int]
     """Writes a block of steps; see argument ``write`` of ``EnvironmentPort``."""
     arrays: RowArrays | None = None
-    """The copies' inference rows; see argument ``arrays`` of ``EnvironmentPort``."""
+    """The inference rows; see argument ``arrays`` of ``EnvironmentPort``."""
+
+
+def open_writer(
+    steps: StepDraws, name: str, agent: EnvironmentAgent, spec: EnvSpec, num_copies: int
+) -> Callable[[Arrays, Arrays], int]:
+    """Returns a function that writes a block; see ``write`` of ``EnvironmentPort``.
+
+    Args:
+        steps: The table, or its client.
+        name: The writer's name, unique among the table's writers.
+        agent: The run's agent.
+        spec: The description of the environment.
+        num_copies: Number of copies.
+
+    Raises:
+        UsageError: Another writer has the name, or there are too many slots.
+    """
+    num_each = agent.num_slots(spec)
+    first = agent.first_priorities(spec.actions)
+    writer = steps.writer(name, num_copies * num_each, first, num_together=num_each)
+    return writer.append
 
 
 class ActorLink(Protocol):

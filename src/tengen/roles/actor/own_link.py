@@ -10,7 +10,7 @@ from tengen.agents import EnvironmentAgent
 from tengen.envs import env_spec
 from tengen.inference import bind_port, drive, open_backend
 from tengen.nets.modules.net import Net
-from tengen.roles.actor.links import Driven, Group
+from tengen.roles.actor.links import Driven, Group, open_writer
 from tengen.roles.config import RunConfig
 from tengen.roles.config.environments import steps_of
 from tengen.roles.experience import open_experience
@@ -40,12 +40,11 @@ class OwnLink:
         self._context = context
         self._steps = steps_of(open_experience(config, run, context))
         self.layout = self._steps.layout
-        num_envs = agent.actor.num_envs
-        first = agent.first_priorities(env_spec(config.task).actions)
-        writer = self._steps.writer("actor-0", num_envs, first)
+        spec, num_copies = env_spec(config.task), agent.actor.num_envs
+        write = open_writer(self._steps, "actor-0", agent, spec, num_copies)
         # This thread steps the environments and runs the network, so several groups
         # would only wait for each other.
-        self.groups: Sequence[Group] = [Group(num_envs, writer.append)]
+        self.groups: Sequence[Group] = [Group(num_copies, write)]
 
     def drive(self, ports: Sequence[EnvironmentPort]) -> Driven:
         """See ``ActorLink.drive``."""

@@ -17,7 +17,7 @@ from tengen.envs import Arrays, env_spec
 from tengen.errors import RunError, TengenError
 from tengen.experience import StepClient
 from tengen.inference import DriveStats, central
-from tengen.roles.actor.links import Driven, Group, LinkLost
+from tengen.roles.actor.links import Driven, Group, LinkLost, open_writer
 from tengen.roles.config import RunConfig
 from tengen.roles.doors import STORE, server_name, way_to
 from tengen.roles.role import RoleContext, patiently
@@ -94,17 +94,18 @@ class RemoteLink:
         self._is_closed = threading.Event()
         self._awaited: set[str] = set()
         self._is_far = False
+        self._agent, self._spec = agent, env_spec(config.task)
         sizes = agent.actor.group_sizes()
         signature = config.signature
-        self.layout = agent.layout(signature.state)
+        self.layout = agent.layout_of(signature)
 
         def client_of(server: int) -> Client:
             # Look up the address, because the server may be restarted on another host.
             way = way_to(run, server_name(server), context.connect)
             return Client(central.INFERENCE, way.address, **way.credentials)
 
-        def open_rows(server: int, num_envs: int) -> central.Stream:
-            return central.connect_rows(client_of(server), signature, num_envs)()
+        def open_rows(server: int, num_rows: int) -> central.Stream:
+            return central.connect_rows(client_of(server), signature, num_rows)()
 
         def ask_model(server: int, patience_s: float) -> int | None:
             try:
@@ -118,7 +119,9 @@ class RemoteLink:
             return StepClient(
                 way.address,
                 self.layout,
-                agent.table_config(config.store, config.learner, self._num_actors),
+                agent.table_config(
+                    config.store, config.learner, self._num_actors, self._spec
+                ),
                 self.patience_s,
                 **way.credentials,
             )
@@ -129,11 +132,12 @@ class RemoteLink:
         # while another group waits for inference.
         self._inference: list[central.InferenceClient] = []
         num_servers = config.launch.of("inference").count
-        for place, num_envs in enumerate(sizes):
+        for place, num_copies in enumerate(sizes):
+            num_rows = num_copies * self._spec.num_agents
             number = context.index * len(sizes) + place
             places = [
                 central.Place(
-                    functools.partial(open_rows, server, num_envs),
+                    functools.partial(open_rows, server, num_rows),
                     functools.partial(ask_model, server),
                 )
                 for server in central.servers_in_order(number, num_servers)
@@ -145,7 +149,7 @@ class RemoteLink:
                         places, functools.partial(self._say_once, inference)
                     ),
                     signature,
-                    num_envs,
+                    num_rows,
                     self._stop,
                     self.patience_s,
                 ),
@@ -157,7 +161,6 @@ class RemoteLink:
         self._held.callback(self._steps.close)
         self._counts = ActorCounts(run, context.index)
         self._held.callback(self._counts.close)
-        self._first = agent.first_priorities(env_spec(config.task).actions)
         self.groups: Sequence[Group] = [
             self._group(place, client) for place, client in enumerate(self._inference)
         ]
@@ -165,10 +168,11 @@ class RemoteLink:
         self._ender.start()
 
     def _group(self, place: int, client: central.InferenceClient) -> Group:
-        num_envs = client.arrays.num_rows
+        num_copies = client.arrays.num_rows // self._spec.num_agents
         name = f"actor-{self._context.index}" + (f"-group-{place}" if place else "")
-        append = self._steps.writer(name, num_envs, self._first).append
-        return Group(num_envs, functools.partial(self._write, append), client.arrays)
+        append = open_writer(self._steps, name, self._agent, self._spec, num_copies)
+        write = functools.partial(self._write, append)
+        return Group(num_copies, write, client.arrays)
 
     def _write(
         self, append: Callable[[Arrays, Arrays], int], columns: Arrays, state: Arrays

@@ -142,11 +142,11 @@ class ActorRole(Role):
         self._begun_s = None
         link = self._link = _link(agent, config, self._run, context)
         num_actors = config.launch.of("actor").count if context.at_once else 1
-        first = context.index * agent.actor.num_envs
+        num_rows = agent.actor.num_envs * self._envs[0].spec.num_agents
+        first = context.index * num_rows
         for env, group in zip(self._envs, link.groups, strict=True):
             self._begun_s = time.monotonic()
-            total = num_actors * agent.actor.num_envs
-            slots = Slots(first, group.num_envs, total)
+            slots = Slots(first, env.num_envs, num_actors * num_rows)
             behaviour = agent.behaviour(slots, draw_seed)
             if behaviour is not None:
                 self._behaviours.add(behaviour)
@@ -154,7 +154,7 @@ class ActorRole(Role):
                 env,
                 agent,
                 config.signature,
-                agent.make_block(env.spec, link.layout, group.num_envs),
+                agent.make_block(env.spec, link.layout, group.num_copies),
                 group.write,
                 seed=draw_seed,
                 turn_blocks=agent.turn_blocks(link.layout),
@@ -164,7 +164,7 @@ class ActorRole(Role):
                 stats=self._stats,
             )
             self._ports.append(port)
-            first += group.num_envs
+            first += env.num_envs
         return link
 
     def _turn(self) -> Report | None:
@@ -193,7 +193,7 @@ class ActorRole(Role):
             "num_evaluations": driven.stats.num_evaluations,
             "batch_rows": driven.stats.num_evaluations
             / max(1, driven.stats.num_batches),
-            "batch_capacity": self._agent.actor.num_envs,
+            "batch_capacity": sum(env.num_envs for env in self._envs),
             "inference_busy": driven.stats.inference_s / seconds,
             "tree_busy": max(0.0, driven.stats.port_s - written_s) / seconds,
             "simulation_busy": stepped_s / seconds,

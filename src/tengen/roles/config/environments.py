@@ -82,7 +82,7 @@ class Environments(Family, agents=EnvironmentAgent):
             *self._table(run),
             self.config.seed,
             state,
-            num_slots=self._agent.actor.num_envs * self._num_actors,
+            num_slots=self._num_slots,
             batch_size=self.config.learner.batch_size,
             directory=directory,
             net=net,
@@ -121,11 +121,17 @@ class Environments(Family, agents=EnvironmentAgent):
         demos = self._demos()
         return plan_steps(
             *self._table(run),
-            num_slots=self._agent.actor.num_envs * self._num_actors,
+            num_slots=self._num_slots,
             batch_size=self.config.learner.batch_size,
             directory=directory,
             num_demos=0 if demos is None else demos.num_items,
         )
+
+    @property
+    def _num_slots(self) -> int:
+        agent = self._agent
+        num_each = agent.num_slots(envs.env_spec(self.config.task))
+        return agent.actor.num_envs * self._num_actors * num_each
 
     @property
     def _mixture(self) -> Mixture | None:
@@ -147,7 +153,7 @@ class Environments(Family, agents=EnvironmentAgent):
             return None
         demos = Demonstrations(Path(config.demos))
         demos.check_fits(envs.env_spec(self.config.task))
-        layout = self._agent.layout(self.config.signature.state)
+        layout = self._agent.layout_of(self.config.signature)
         block_steps = layout.block_steps(self._agent.actor.turn_steps)
         lengths = np.array(demos.contents.lengths, np.int64)
         num_steps = int((lengths + 1).sum())
@@ -200,19 +206,22 @@ class Environments(Family, agents=EnvironmentAgent):
             )
 
     def _table_config(self) -> ReplayConfig:
-        config = self.config
-        return self._agent.table_config(config.store, config.learner, self._num_actors)
+        config, spec = self.config, envs.env_spec(self.config.task)
+        return self._agent.table_config(
+            config.store, config.learner, self._num_actors, spec
+        )
 
     def _table(
         self, run: RunDirectory
     ) -> tuple[Path, dict[str, Column], ItemLayout, ReplayConfig]:
         """Returns the steps' folder and columns, the item layout and table config."""
         config, agent = self.config, self._agent
+        spec = envs.env_spec(config.task)
         columns = {
             name: Column(dtype=tensor.dtype, shape=tensor.shape)
-            for name, tensor in agent.columns(envs.env_spec(config.task)).items()
+            for name, tensor in agent.columns(spec).items()
         }
-        layout = agent.layout(config.signature.state)
+        layout = agent.layout_of(config.signature)
         return run.experience / "steps", columns, layout, self._table_config()
 
 

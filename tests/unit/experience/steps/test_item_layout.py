@@ -73,7 +73,7 @@ def test_states_come_back_in_one_piece(num_steps, period, is_closed):
     )
     numbers = np.arange(6) * 1000
     state = state_of(specs, numbers)
-    pieces = layout.cut(state, period + is_closed)
+    pieces = layout.cut(state, len(numbers), period + is_closed)
     declared = layout.state_columns()
     for name, piece in pieces.items():
         column = declared[name]

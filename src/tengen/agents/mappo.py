@@ -1,0 +1,117 @@
+"""MAPPO: PPO for several agents, with a critic that sees the global state.
+
+Source: Yu et al. 2022, "The Surprising Effectiveness of PPO in Cooperative Multi-Agent
+Games" (arXiv:2103.01955), sections 3 to 5.
+
+All agents share one policy, which sees only an agent's own observation and its index.
+The critic also sees the global state (``EnvSpec.global_state``), and is only part of
+the learner. So a published model acts without the global state.
+
+Differs from the paper: the settings are those of ``ppo``, with more minibatches;
+rewards are divided by the scale of returns, in place of the normalization of values;
+the critic has no memory; an agent that dies gets no target for the time after its
+death, so its return ends there although its team plays on; the loss of values is not
+the Huber loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from tengen import envs
+from tengen.agents.ppo import Ppo, PpoUpdate
+from tengen.agents.unrolls import unroll, unroll_of_all
+from tengen.envs import ActionSpec
+from tengen.experience import ExperienceConfig
+from tengen.tensors import GLOBAL_STATE, TensorSpec
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from tengen.nets import Net
+
+__all__ = ["Mappo", "MappoUpdate"]
+
+_CRITIC = "critic."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mappo(Ppo):
+    """Settings of MAPPO; the module docstring gives the source and the differences."""
+
+    kind: Literal["mappo"] = "mappo"  # type: ignore[assignment]
+    """The agent's name, as in ``--agent``."""
+    also_called: ClassVar[tuple[str, ...]] = ()
+    needs_agents: ClassVar[bool] = True
+    learns_from_state: ClassVar[bool] = True
+
+    def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
+        """See ``EnvironmentAgent.outputs_of``; the learner's critic has the values."""
+        outputs = super().outputs_of(actions)
+        return {name: spec for name, spec in outputs.items() if name != "value"}
+
+    def make_update(self, task: str, net: Net, store: ExperienceConfig) -> MappoUpdate:
+        """See ``Agent.make_update``."""
+        return MappoUpdate(self, net, envs.env_spec(task))
+
+
+class MappoUpdate(PpoUpdate):
+    """PPO's update, with values from a central critic.
+
+    Attributes:
+        critic: A network of the same kind and size as the policy's, without memory,
+            whose inputs are those of the policy and the global state.
+    """
+
+    def __init__(self, agent: Mappo, net: Net, spec: envs.EnvSpec) -> None:
+        """Creates a critic with random weights.
+
+        Args:
+            agent: The agent's settings.
+            net: The policy's network.
+            spec: The environment's spec, with a global state.
+        """
+        from tengen.nets.modules.critics import make_value_critic
+
+        super().__init__(agent, spec.actions)
+        assert spec.global_state is not None  # ``refusal`` has checked it
+        critic = make_value_critic(net, {GLOBAL_STATE: spec.global_state})
+        # In evaluation mode, the statistics of the inputs stay the same.
+        self.critic = critic.eval()
+
+    def values(self, columns: dict[str, Tensor], outputs: dict[str, Tensor]) -> Tensor:
+        """See ``PpoUpdate.values``."""
+        return unroll(self.critic, columns).outputs["value"]
+
+    def values_before(
+        self, columns: dict[str, Tensor], outputs: dict[str, Tensor]
+    ) -> Tensor:
+        """See ``PpoUpdate.values_before``."""
+        self.critic.train()
+        try:
+            return unroll_of_all(self.critic, columns, self.group).outputs["value"]
+        finally:
+            self.critic.eval()
+
+    def parameters(self) -> list[Tensor]:
+        """See ``Update.parameters``."""
+        return list(self.critic.parameters())
+
+    def place(self, device: torch.device, dtype: torch.dtype) -> None:
+        """See ``Update.place``."""
+        self.critic.to(device)
+        self.critic.compute_dtype = dtype
+
+    def state(self) -> dict[str, Tensor]:
+        """See ``Update.state``."""
+        critic = {_CRITIC + n: t for n, t in self.critic.state_dict().items()}
+        return {**super().state(), **critic}
+
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """See ``Update.load_state``."""
+        super().load_state(tensors)
+        own = {n: t for n, t in tensors.items() if n.startswith(_CRITIC)}
+        self.critic.load_state_dict({n.removeprefix(_CRITIC): own[n] for n in own})

@@ -1,0 +1,152 @@
+"""MAPPO: a critic with the global state, a policy without it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("gymnasium")
+
+from tengen import envs, games, losses
+from tengen.actors import EnvironmentPort
+from tengen.agents.mappo import Mappo
+from tengen.experience import ReplayConfig, StepTable
+from tengen.inference import drive
+from tengen.nets import MlpConfig
+from tengen.nets.modules.standard import Standard
+from tengen.store import Column
+from tests.unit.agents.agent_fakes import NetRunner
+
+NUM_COPIES, NUM_AGENTS = 2, 3
+TASK = "tests.team_environments:Scripted"
+AGENT = Mappo(unroll_length=8, num_epochs=1, num_minibatches=1, uses_vtrace=False)
+
+
+@pytest.fixture
+def made(tmp_path):
+    """A network, its update, and items of acting in ``Scripted``."""
+    return learner_of(tmp_path, MlpConfig(num_units=8))
+
+
+def learner_of(folder, config):
+    games.allow(TASK)
+    torch.manual_seed(0)
+    env = envs.make(TASK, NUM_COPIES, 0)
+    net = config.build(AGENT.signature(TASK))
+    layout = AGENT.layout_of(net.signature)
+    columns = AGENT.columns(env.spec)
+    table = StepTable(
+        folder / "steps",
+        {name: Column(dtype=t.dtype, shape=t.shape) for name, t in columns.items()},
+        layout,
+        ReplayConfig(sampler="fifo", max_items=10_000),
+        seed=1,
+        num_slots=NUM_COPIES * NUM_AGENTS,
+        batch_size=1_000,
+    )
+    writer = table.writer("actor-0", NUM_COPIES * NUM_AGENTS, num_together=NUM_AGENTS)
+    block = AGENT.make_block(env.spec, layout, NUM_COPIES)
+    port = EnvironmentPort(
+        env, AGENT, net.signature, block, writer.append, seed=1, turn_blocks=3
+    )
+    port.begin(0)
+    drive(port, NetRunner(net, port))
+    batch = table.sample(port.stats.num_items)
+    items = {n: torch.from_numpy(np.array(c)) for n, c in batch.columns.items()}
+    batch.ack()
+    table.close()
+    return net, AGENT.make_update(TASK, net, ReplayConfig()), items
+
+
+def test_the_policy_needs_no_global_state(made):
+    net, update, items = made
+    assert "global_state" not in net.signature.inputs
+    assert set(net.signature.outputs) == {"policy"}
+    assert "global_state" in update.critic.signature.inputs
+    assert items["global_state"].shape[-1] == 2 * NUM_AGENTS
+
+
+def test_each_agent_s_row_has_the_state_of_its_copy(made):
+    _, _, items = made
+    # Without ``state()`` the state is all agents' observations: an agent's own is in
+    # its place, and zero if it is absent.
+    number = items["agent_id"].long().argmax(-1)
+    every = items["global_state"].unflatten(-1, (NUM_AGENTS, 2))
+    own = every.gather(2, number[..., None, None].expand(-1, -1, 1, 2))[:, :, 0]
+    assert torch.equal(own, items["observation"])
+
+
+def test_targets_are_those_of_the_critic(made):
+    net, update, items = made
+    rows = next(iter(update.minibatches(net, dict(items))))
+    names = [*net.signature.inputs, "global_state"]
+    inputs = {name: items[name].flatten(0, 1) for name in names}
+    with torch.no_grad():
+        value = update.critic.answer(inputs, {})[0]["value"]
+    value = value.unflatten(0, items["reward"].shape).T
+    steps = {
+        n: c[:, :-1].T
+        for n, c in update.scaled(dict(items)).items()
+        if c.dim() == 2 and n in ("reward", "terminated", "is_reset")
+    }
+    # The scale of rewards is 1 before the first batch and moves little with one.
+    wanted = losses.gae_targets(
+        v=value,
+        reward=steps["reward"],
+        terminated=steps["terminated"],
+        is_reset=steps["is_reset"],
+        discount=AGENT.discount,
+        trace_lambda=AGENT.trace_lambda,
+        ratio=None,
+    )
+    is_live = steps["is_reset"] == 0
+    assert len(rows["action"]) == is_live.sum()
+    ours = torch.sort(rows["behaviour_value"].flatten()).values
+    assert torch.allclose(ours, torch.sort(value[:-1][is_live]).values, atol=1e-6)
+    ours = torch.sort(rows["returns"].flatten()).values
+    assert torch.allclose(ours, torch.sort(wanted.returns[is_live]).values, atol=0.05)
+
+
+def test_absent_agents_have_no_part_in_the_losses(made):
+    net, update, items = made
+    torch.manual_seed(0)
+    one = [update.loss(net, rows).loss for rows in update.minibatches(net, dict(items))]
+    is_absent = (items["is_reset"] != 0) & (items["observation"] == 0).all(-1)
+    assert is_absent[:, :-1].any()
+    changed = items["observation"].clone()
+    changed[is_absent] = 50.0
+    closing = torch.zeros_like(is_absent)
+    closing[:, -1] = True  # values of a closing step are targets of the step before
+    changed[closing] = items["observation"][closing]
+    again = AGENT.make_update(TASK, net, ReplayConfig())
+    again.load_state(AGENT.make_update(TASK, net, ReplayConfig()).state())
+    again.critic.load_state_dict(update.critic.state_dict())
+    torch.manual_seed(0)
+    batch = {**items, "observation": changed}
+    other = [again.loss(net, rows).loss for rows in again.minibatches(net, batch)]
+    assert one[0].item() == pytest.approx(other[0].item(), abs=1e-6)
+
+
+def test_the_critic_learns_and_is_in_the_checkpoint(made):
+    net, update, items = made
+    rows = next(iter(update.minibatches(net, dict(items))))
+    update.loss(net, rows).loss.backward()
+    weights = update.parameters()
+    assert len(weights) == len(list(update.critic.parameters())) > 0
+    assert all(weight.grad is not None for weight in weights)
+    other = AGENT.make_update(TASK, net, ReplayConfig())
+    other.load_state(update.state())
+    for ours, theirs in zip(other.parameters(), weights, strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_the_critic_has_no_memory_and_its_own_statistics(tmp_path):
+    config = MlpConfig(num_units=8, lstm_units=4, standardizes=True)
+    net, update, items = learner_of(tmp_path, config)
+    assert not update.critic.signature.state
+    (standard,) = (m for m in update.critic.modules() if isinstance(m, Standard))
+    for rows in update.minibatches(net, dict(items)):
+        update.loss(net, rows)
+    # Each row of the batch counts once, although the loss evaluates it again.
+    assert standard.num_rows.item() == items["reward"].numel()
