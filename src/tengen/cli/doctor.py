@@ -188,6 +188,7 @@ EXTRAS = {
     "popgym": "POPGym",
     "vizdoom": "VizDoom",
     "football": "football",
+    "minari": "tengen demos import",
     "video": "films of episodes",
     "export": "export of networks for which tengen has no ONNX rules",
     "openspiel": "games of OpenSpiel",
