@@ -1,10 +1,8 @@
 """Runs that learn from demonstrations: what they refuse, and that they go on."""
 
 import json
-import re
 import shutil
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +18,6 @@ from tests.unit.experience.made_demos import record_with
 pytest.importorskip("gymnasium")
 
 CARTPOLE = "CartPole-v1"
-ROOT = Path(__file__).parents[2]
 SETTINGS = [
     "agent.burn_in=4",
     "agent.unroll_length=8",
@@ -168,13 +165,3 @@ def test_what_does_not_fit_the_run_is_refused(folder, tmp_path):
         assert done.returncode == 2
         assert "demo_share" in done.stderr
     assert not (tmp_path / "run").exists()
-
-
-def test_the_page_s_program_records_what_it_says(tmp_path, monkeypatch):
-    page = ROOT / "docs" / "howto" / "train" / "demonstrations.md"
-    (program,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    exec(program, {})
-    demos = Demonstrations(tmp_path / "demos" / "pole")
-    assert len(demos.contents.returns) == 20
-    assert np.mean(demos.contents.returns) > 100

@@ -190,6 +190,7 @@ EXTRAS = {
     "mpe": "MPE, the particle environments of several agents",
     "vizdoom": "VizDoom",
     "football": "football",
+    "minari": "tengen demos import",
     "video": "films of episodes",
     "export": "export of networks for which tengen has no ONNX rules",
     "openspiel": "games of OpenSpiel",
