@@ -16,12 +16,12 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 93_489,
+    "lines_of_src": 95_353,
     "lines_of_core": 31_844,
-    "lines_of_tests": 106_196,
+    "lines_of_tests": 107_726,
     "lines_of_benchmarks_and_scripts": 8_779,
     "packages": 27,
-    "modules_with_one_importer": 112,
+    "modules_with_one_importer": 111,
     "imports_up": 0,
     "circles": 0,
     "symbols_without_caller": 1,

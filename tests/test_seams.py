@@ -19,7 +19,7 @@ PROBING = {"hasattr", "getattr"}
 OPENING = {
     *(Path("agents", f"{name}.py") for name in ("alphazero", "environment_agent")),
     *(Path("agents", f"{name}.py") for name in ("dqn", "iqn", "r2d2", "ngu")),
-    Path("agents", "agent57.py"),
+    *(Path("agents", f"{name}.py") for name in ("agent57", "qmix", "team_agent")),
     *(Path("roles", "config", f"{name}.py") for name in ("environments", "games")),
 }
 # Names of variables and fields that hold a member of a family.
