@@ -14,7 +14,7 @@ CXX_FILES := $(shell find core -name '*.cc' -o -name '*.h')
 
 # Parallel test processes: one more than cores, because many tests wait for other processes.
 JOBS ?= $(shell expr $$(nproc) + 1)
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations 25 --durations-min 5
 
 # Native tests: SANITIZE selects sanitizers (address,undefined or thread), TESTS tests (a regex).
 SANITIZE ?= address,undefined
