@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 
+import hypothesis
 import pytest
 
 # Hides all GPUs, so that every machine computes the expected numbers on its CPU.
@@ -13,6 +14,11 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 # ignore SIGINT, so the default handler is restored.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# A test's time depends on the machine, so no example has a deadline.
+hypothesis.settings.register_profile("tengen", deadline=None)
+hypothesis.settings.load_profile("tengen")
 
 
 # Test collection creates millions of objects that live until the end. A garbage

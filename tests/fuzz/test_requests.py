@@ -23,7 +23,6 @@ TOKEN = "a-token-of-the-fuzzer"
 CASES = int(float(os.environ.get("TENGEN_FUZZ_TIMES", "1")) * 250)
 FUZZED = settings(
     max_examples=CASES,
-    deadline=None,
     derandomize=CASES == 250,
     database=None,
     phases=[Phase.generate],

@@ -272,7 +272,6 @@ TestTableModel = TableMachine.TestCase
 TestTableModel.settings = settings(
     max_examples=300,
     stateful_step_count=60,
-    deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
 )

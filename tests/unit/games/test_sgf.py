@@ -179,7 +179,7 @@ def board_after(name, moves):
     return (own, other) if state.to_play == 0 else (other, own), state
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     st.lists(st.sampled_from(".XO"), min_size=16, max_size=16),
     st.integers(min_value=0, max_value=1),
@@ -335,7 +335,7 @@ NAMES = (
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.sampled_from(NAMES), st.integers(0, 1000), st.integers(0, 60), st.data())
 def test_what_was_written_is_read_back(name, seed, num_moves, data):
     moves = random_game(name, seed, num_moves)
@@ -379,7 +379,7 @@ def check_only_usage_errors(text):
         assert len(message) < 400
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.one_of(st.binary(max_size=200), st.text(max_size=200)))
 @example(b"(;CA[punycode])")
 @example("(;SZ[\u0663])")
@@ -393,7 +393,7 @@ PROPERTIES = ("SZ[9]", "KM[0.5]", "KM[375]", "HA[2]", "C[", "RU[chinese]")
 PIECES = st.sampled_from((*MARKS, *WORDS, *PROPERTIES))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(st.tuples(st.integers(0, len(GAME)), PIECES), max_size=4), st.data())
 def test_a_damaged_file_is_read_or_refused(edits, data):
     text = GAME

@@ -219,7 +219,7 @@ TEXTS = st.text(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.sampled_from(["cp932", "gb18030", "big5hkscs", "utf-8", "utf-16"]),
     st.booleans(),

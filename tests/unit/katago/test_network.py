@@ -237,7 +237,6 @@ def test_a_file_that_unpacks_to_much_is_not_unpacked(tmp_path):
 
 @settings(
     max_examples=150,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(

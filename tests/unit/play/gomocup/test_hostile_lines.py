@@ -71,7 +71,6 @@ def num_answers(chunk):
 
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
-    deadline=None,
     max_examples=60,
 )
 @given(chunks=st.lists(asked.filter(is_plain), max_size=12))

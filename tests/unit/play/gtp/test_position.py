@@ -23,7 +23,7 @@ def text_of(position):
     return "".join(mover if a else other if b else "." for a, b in pairs)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, PASS)), max_size=40))
 def test_stones_of_any_order_stand_as_on_a_board_without_turns(moves):
     position, text, seen = empty(), "." * 16, {"." * 16}

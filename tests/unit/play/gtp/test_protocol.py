@@ -94,7 +94,6 @@ LINES = st.one_of(
 
 
 @settings(
-    deadline=None,
     max_examples=150,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
