@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from tengen.games import Game, State
+from tengen.games import Game
 from tengen.games.gomoku import write_cell
 
 __all__ = [
@@ -31,6 +31,8 @@ __all__ = [
 
 # Maximum length of a response: managers' buffers have a few hundred bytes.
 _MAX_CHARACTERS = 400
+# Maximum number of orders in which the stones of a position are played.
+_MOST_ORDERS = 20
 _NOT_SHOWN = re.compile(r"[^\x20-\x7e]+")
 
 
@@ -135,20 +137,40 @@ class Stones:
                 "side) must be equal in number, or one more of the other side"
             )
         movers = (to_move, waits) if ahead == 0 else (waits, to_move)
-        state, moves = game.new_state(), list[int]()
-        for ply in range(len(self.placed)):
-            left = cells[movers[ply % 2]]
-            state, action = _next(state, left)
-            left.remove(action)
-            moves.append(action)
-        return moves
+        for _ in range(_MOST_ORDERS):
+            moves, stuck = _played(game, [cells[owner] for owner in movers])
+            if not stuck:
+                return moves
+            # Six in a row do not win by the exact rule, unless five of them come first:
+            # the sixth must join the others, so the stones at the ends come early.
+            owner = movers[len(moves) % 2]
+            cells[owner] = [*stuck, *(c for c in cells[owner] if c not in stuck)]
+        raise GomocupError("the game on this board is over; RESTART starts another")
 
 
-def _next(state: State, cells: list[int]) -> tuple[State, int]:
-    """Plays the first cell that does not end the game; returns (new state, cell)."""
-    for action in cells:
-        after = state.clone()
-        after.apply(action)
-        if not after.is_terminal():
-            return after, action
-    raise GomocupError("the game on this board is over; RESTART starts another")
+def _played(game: Game, cells: list[list[int]]) -> tuple[list[int], list[int]]:
+    """Plays the stones of both sides in turn, if they do not end the game.
+
+    Args:
+        game: The game.
+        cells: The cells of the side that moves first, then those of the other side.
+
+    Returns:
+        The moves, and the stones of the side to move that all end the game; the second
+        list is empty if all stones were played.
+    """
+    left = [list(of_side) for of_side in cells]
+    state, moves = game.new_state(), list[int]()
+    for ply in range(sum(map(len, cells))):
+        mine = left[ply % 2]
+        for action in mine:
+            after = state.clone()
+            after.apply(action)
+            if not after.is_terminal():
+                break
+        else:
+            return moves, mine
+        state = after
+        mine.remove(action)
+        moves.append(action)
+    return moves, []

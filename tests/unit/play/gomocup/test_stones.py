@@ -49,6 +49,16 @@ def test_a_row_that_wins_nothing_is_not_made_of_one_that_does():
         stones.moves(games.make("gomoku/9"))
 
 
+def test_an_overline_is_played_without_five_before():
+    row = [(OWN, 9 * 4 + x) for x in (1, 2, 3, 4, 0, 5)]
+    others = [(OTHER, 9 * 2 * y + x) for y, x in ((0, 0), (1, 3), (3, 5))]
+    others += [(OTHER, 9 * 8 + x) for x in (0, 2, 7)]
+    moves = Stones((*row, *others)).moves(games.make("gomoku/9/exact"))
+    position = played("gomoku/9/exact", moves)
+    assert not position.is_terminal()
+    assert sorted(moves) == sorted(cell for _, cell in (*row, *others))
+
+
 def test_stones_alternate():
     stones = Stones(((OTHER, 0), (OTHER, 1)))
     with refused(GomocupError, "stones (0 own, 2 of the other side)"):
