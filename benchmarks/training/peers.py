@@ -2,7 +2,7 @@
 
     pip install stable-baselines3==2.9.2 opencv-python-headless mujoco
     python benchmarks/training/peers.py ppo --rounds 3 [--peer-python PYTHON]
-    python benchmarks/training/peers.py sac --rounds 3 [--peer-python PYTHON]
+    python benchmarks/training/peers.py sac|small-sac --rounds 3 [--peer-python PYTHON]
 
     python -m venv SF && SF/bin/pip install torch sample-factory==2.1.1 \\
         gymnasium==0.29.1 numpy==1.26.4 ale-py==0.10.1
@@ -10,12 +10,13 @@
     SF/bin/pip install opencv-python-headless
     python benchmarks/training/peers.py appo --rounds 2 --peer-python SF/bin/python
 
-``ppo``: Pong on one thread, against stable-baselines3. ``sac``: Hopper on one thread,
-one gradient step per agent step, against stable-baselines3. ``appo``: Pong with two
-actor processes, against Sample Factory. Both sides have the same network, environment
-copies, unroll lengths, epochs and batches; tengen runs in float32, as the others do,
-and in bfloat16. Each program makes a short and a long run; the rate is computed from
-the differences, which exclude imports. CPU-seconds cover all processes of a program.
+``ppo``: Pong on one thread, against stable-baselines3. ``sac``: Hopper, ``small-sac``:
+Pendulum, on one thread, one gradient step per agent step, against stable-baselines3.
+``appo``: Pong with two actor processes, against Sample Factory. Both sides have the
+same network, environment copies, unroll lengths, epochs and batches; tengen runs in
+float32, as the others do, and in bfloat16. Each program makes a short and a long run;
+the rate is computed from the differences, which exclude imports. CPU-seconds cover all
+processes of a program.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from tengen.run import RunDirectory
 from tengen.run.actor_counts import read_actor_counts
 
 UNROLL, EPOCHS, BATCH, NUM_ENVS = 128, 4, 256, 8
+BATCH_SETTINGS = ("learner.batch_size", "store.samples_per_item")
 
 
 class Comparison(ABC):
@@ -162,25 +164,35 @@ class Appo(Comparison):
 
 
 class Sac(Comparison):
-    """SAC on Hopper, on one thread: one gradient step per agent step."""
+    """SAC on one thread: one gradient step per agent step."""
 
     peer_name = "stable-baselines3"
-    few, many = 2_000, 8_000
-    first = 1_000
+    few, many, first = 2_000, 8_000, 1_000
+
+    def __init__(self, suite: str, task: str, num_units: int, batch: int) -> None:
+        self.suite, self.task, self.num_units, self.batch = (
+            suite,
+            task,
+            num_units,
+            batch,
+        )
 
     def peer(self, python: str, num_steps: int, folder: Path) -> list[str]:
         code = f"""
 import torch
 torch.set_num_threads(1)
 from stable_baselines3 import SAC
-SAC("MlpPolicy", "Hopper-v5", batch_size={BATCH}, learning_starts={self.first}, seed=1,
-    device="cpu").learn({num_steps})
+SAC("MlpPolicy", "{self.task}", batch_size={self.batch}, learning_starts={self.first},
+    policy_kwargs={{"net_arch": [{self.num_units}] * 2}}, seed=1, device="cpu",
+).learn({num_steps})
 """
         return [python, "-c", code]
 
     def ours(self, num_steps: int) -> tuple[tuple[object, ...], dict[str, Any]]:
-        words = ("mujoco/Hopper", "--agent", "sac", "--threads", 1, "--seed", 1)
-        return words, {"store.min_items": self.first}
+        settings = {"store.min_items": self.first, "net.num_units": self.num_units}
+        settings |= dict.fromkeys(BATCH_SETTINGS, self.batch)
+        words = (self.suite, "--agent", "sac", "--threads", 1, "--seed", 1)
+        return words, settings
 
 
 def ppo_settings(num_actors: int) -> dict[str, Any]:
@@ -199,7 +211,9 @@ def ppo_settings(num_actors: int) -> dict[str, Any]:
 
 def main() -> None:
     """Prints a line for each program and round."""
-    agents = {"ppo": Ppo(), "appo": Appo(), "sac": Sac()}
+    sac = Sac("mujoco/Hopper", "Hopper-v5", 256, BATCH)
+    small = Sac("Pendulum-v1", "Pendulum-v1", 64, 100)
+    agents = {"ppo": Ppo(), "appo": Appo(), "sac": sac, "small-sac": small}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("agent", choices=agents)
     parser.add_argument("--rounds", type=int, default=3)
