@@ -10,8 +10,13 @@ from tests.integration.runs import run_command
 pytest.importorskip("gymnasium")
 
 
+TASKS = dict.fromkeys(("mappo", "qmix"), "tests.team_environments:Signals")
+"""The tasks of agents that need several agents; the others balance a pole."""
+
+
 def train(out, agent, seed):
-    words = [sys.executable, "-m", "tengen", "train", "CartPole-v1", "--agent", agent]
+    task = TASKS.get(agent, "CartPole-v1")
+    words = [sys.executable, "-m", "tengen", "train", task, "--agent", agent]
     words += ["--frames", "2k", "--seed", str(seed), "--out", str(out)]
     done = run_command([*words, "--threads", "1"])
     assert done.returncode == 0, done.stderr
@@ -36,6 +41,8 @@ def newest(out):
         pytest.param("vtrace", marks=pytest.mark.soak),
         pytest.param("dqn", marks=pytest.mark.soak),
         pytest.param("r2d2", marks=pytest.mark.soak),
+        pytest.param("mappo", marks=pytest.mark.soak),
+        pytest.param("qmix", marks=pytest.mark.soak),
     ],
 )
 def test_a_seed_gives_the_same_bytes(agent, tmp_path):
