@@ -26,6 +26,7 @@ from tests.integration.runs import (
 
 pytest.importorskip("gymnasium")
 
+TEAM = "tests.team_environments:Signals"
 SETTINGS = (
     "inference.backend=torch",
     "inference.precision=fp32",
@@ -35,7 +36,8 @@ SETTINGS = (
 
 
 def command(out: Path, agent: str, *extra: str) -> list[str]:
-    words = [sys.executable, "-m", "tengen", "train", "CartPole-v1", "--agent", agent]
+    task = TEAM if agent == "qmix" else "CartPole-v1"
+    words = [sys.executable, "-m", "tengen", "train", task, "--agent", agent]
     words += ["--out", str(out), "--threads", "2", *extra]
     return words + [f"--set={setting}" for setting in SETTINGS]
 
@@ -60,6 +62,7 @@ def out(tmp_path: Path) -> Iterator[Path]:
     [
         pytest.param("ppo", marks=pytest.mark.slow),
         pytest.param("dqn", marks=pytest.mark.soak),
+        pytest.param("qmix", marks=pytest.mark.soak),
     ],
 )
 def test_learning_goes_on_whoever_is_killed(out: Path, agent: str) -> None:
@@ -107,7 +110,10 @@ def test_learning_goes_on_whoever_is_killed(out: Path, agent: str) -> None:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1])["num_rows"] >= before + 2000
     done = run_command(
-        [sys.executable, "-m", "tengen", "eval", str(out), "--episodes", "3"]
+        [
+            *(sys.executable, "-m", "tengen", "eval", str(out), "--episodes", "3"),
+            *(("--task", TEAM) if agent == "qmix" else ()),
+        ]
     )
     assert done.returncode == 0, done.stderr
 

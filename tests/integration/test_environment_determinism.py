@@ -10,9 +10,15 @@ from tests.integration.runs import run_command
 pytest.importorskip("gymnasium")
 
 
+TASKS = dict.fromkeys(("mappo", "qmix"), "tests.team_environments:Signals")
+"""The tasks of agents that need several agents; the others balance a pole."""
+
+
 def train(out, agent, seed):
-    words = [sys.executable, "-m", "tengen", "train", "CartPole-v1", "--agent", agent]
-    frames = "6k" if agent == "agent57" else "2k"  # before that it learns nothing
+    task = TASKS.get(agent, "CartPole-v1")
+    words = [sys.executable, "-m", "tengen", "train", task, "--agent", agent]
+    # Before that, agents that learn from sequences have too few of them.
+    frames = "6k" if agent in ("r2d2", "agent57") else "2k"
     words += ["--frames", frames, "--seed", str(seed), "--out", str(out)]
     done = run_command([*words, "--threads", "1"])
     assert done.returncode == 0, done.stderr
@@ -39,6 +45,8 @@ def newest(out):
         pytest.param("r2d2", marks=pytest.mark.soak),
         pytest.param("rnd", marks=pytest.mark.soak),
         pytest.param("agent57", marks=pytest.mark.soak),
+        pytest.param("mappo", marks=pytest.mark.soak),
+        pytest.param("qmix", marks=pytest.mark.soak),
     ],
 )
 def test_a_seed_gives_the_same_bytes(agent, tmp_path):

@@ -217,6 +217,14 @@ class EnvSpec:
         """Number of agents, and of rows per copy; at least 1."""
         return max(1, len(self.agents))
 
+    @cached_property
+    def team_members(self) -> dict[str, list[int]]:
+        """The indices of each team's agents, in the order of the first agents."""
+        members: dict[str, list[int]] = {}
+        for agent, team in enumerate(self.teams):
+            members.setdefault(team, []).append(agent)
+        return members
+
     @property
     def observation_tensors(self) -> dict[str, TensorSpec]:
         """The tensor specs of an agent's observation and action mask, by name."""

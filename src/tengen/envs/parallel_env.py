@@ -114,7 +114,10 @@ class ParallelEnv:
             self.num_envs = num_envs * self._num_agents
             self._ids = np.tile(np.eye(self._num_agents, dtype=np.bool_), (num_envs, 1))
             self._state = GlobalState(first, self._observations, self._num_agents, name)
+            # The agents of each copy's episode: their indices, and as the copy lists
+            # them.
             self._present: list[list[int]] = [[] for _ in range(num_envs)]
+            self._listed: list[list[Any]] = [[] for _ in range(num_envs)]
             self._is_over = np.zeros(num_envs, np.bool_)
             self._is_mask_in_info = False
             self._masks = self._masks_of()
@@ -286,7 +289,8 @@ class ParallelEnv:
                 f"must return {len(parts)} dicts: {', '.join(parts)}",
             )
         for part, given in zip(parts, answer, strict=True):
-            if not isinstance(given, Mapping):
+            # ``isinstance`` with an abstract class is slow.
+            if type(given) is not dict and not isinstance(given, Mapping):
                 rule = "must be a dict with an entry for each agent"
                 raise UnfitError(f"{part} ({typed(given)})", self._name, copy, rule)
         return answer
@@ -306,36 +310,43 @@ class ParallelEnv:
         seen, rewards, ends, cuts, infos = self._answer(copy, "step", _STEP, chosen)
         self._present[copy] = present = self._agents_in(copy)
         self._is_over[copy] = not present
+        name = self._name
         for agent in acting:
             key, row = self._keys[agent], first + agent
-            for part, given in (
-                ("rewards", rewards),
-                ("terminations", ends),
-                ("truncations", cuts),
-            ):
-                if key not in given:
-                    raise self._lacks(part, copy, agent)
             try:
-                step.reward[row] = as_reward(rewards[key], self._name, row)
-                step.terminated[row] = as_end("terminated", ends[key], self._name, row)
-                step.truncated[row] = as_end("truncated", cuts[key], self._name, row)
+                reward, ended, was_cut = rewards[key], ends[key], cuts[key]
+            except KeyError:
+                told = rewards, ends, cuts
+                parts = (
+                    n for n, d in zip(_STEP[1:4], told, strict=True) if key not in d
+                )
+                raise self._lacks(next(parts), copy, agent) from None
+            try:
+                step.reward[row] = as_reward(reward, name, row)
+                is_terminal = as_end("terminated", ended, name, row)
+                is_cut = as_end("truncated", was_cut, name, row)
             except UnfitError as error:
                 raise self._located(error) from None
             step.is_reset[row] = False
-            has_ended = bool(step.terminated[row] or step.truncated[row])
-            if has_ended == (agent in present):
-                raise self._misplaced(copy, agent, has_ended=has_ended)
-            is_terminal = bool(step.terminated[row])
+            if is_terminal or is_cut:
+                step.terminated[row], step.truncated[row] = is_terminal, is_cut
+            if (is_terminal or is_cut) == (agent in present):
+                raise self._misplaced(copy, agent, has_ended=agent in present)
             self._see(
                 copy, agent, seen, infos, step.observation, is_terminal=is_terminal
             )
-        for agent in set(present).difference(acting):
+        for agent in present if present is not acting else ():
+            if agent in acting:
+                continue
             self._see(copy, agent, seen, infos, step.observation, is_terminal=False)
 
     def _agents_in(self, copy: int) -> list[int]:
         """Returns the indices of the agents that are in a copy's episode, in order."""
         try:
             keys = list(self._copies[copy].agents)
+            if keys == self._listed[copy]:
+                return self._present[copy]
+            self._listed[copy] = keys
             return sorted({self._index[key] for key in keys})
         except KeyError as error:
             what, rule = f"agents (with {error})", "must be of possible_agents"
@@ -359,18 +370,20 @@ class ParallelEnv:
             raise self._lacks("observations", copy, agent)
         try:
             self._observations.write(seen[key], observation, row)
-            info = _info(infos, key)
             if self._masks is not None:
-                source = info if self._is_mask_in_info else seen[key]
+                source = _info(infos, key) if self._is_mask_in_info else seen[key]
                 mask = observation[ACTION_MASK][row]
                 self._masks.write(source, mask, row, is_terminal=is_terminal)
-            elif ACTION_MASK in info and self._actions.spec.is_discrete:
+            elif infos.get(key) and self._has_late_mask(infos, key):
                 rule = "must have a mask after the first reset too"
                 raise UnfitError(f"info (with {ACTION_MASK})", self._name, row, rule)
         except UnfitError as error:
             raise self._located(error) from None
         except RAISED as error:
             raise raised(self._name, error, f"copy {copy}") from error
+
+    def _has_late_mask(self, infos: Mapping[Any, Any], key: Hashable) -> bool:
+        return self._actions.spec.is_discrete and ACTION_MASK in _info(infos, key)
 
     def _lacks(self, part: str, copy: int, agent: int) -> UnfitError:
         rule = f"must have an entry for {self._keys[agent]}"

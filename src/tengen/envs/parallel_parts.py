@@ -77,7 +77,8 @@ def _flat(
 ) -> NDArray[np.float32]:
     """Returns the arrays of each row, and then the rows of each copy, as one vector."""
     rows = [arrays[n].reshape(len(arrays[n]), -1).astype(np.float32) for n in names]
-    flat: NDArray[np.float32] = np.concatenate(rows, axis=1).reshape(num_copies, -1)
+    every = rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1)
+    flat: NDArray[np.float32] = every.reshape(num_copies, -1)
     return flat
 
 

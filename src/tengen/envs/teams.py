@@ -24,15 +24,18 @@ def team_rewards(
     """
     if not spec.agents:
         return {"": reward}
-    rows = reward.reshape(-1, spec.num_agents)
-    members: dict[str, list[int]] = {}
-    for agent, team in enumerate(spec.teams):
-        members.setdefault(team, []).append(agent)
-    return {
-        # In float64, the mean of equal rewards is exactly that reward.
-        team: rows[:, agents].mean(axis=1, dtype=np.float64).astype(np.float32)
-        for team, agents in members.items()
-    }
+    return {team: _team_reward(reward, spec, team) for team in spec.team_members}
+
+
+def _team_reward(
+    reward: NDArray[np.float32], spec: EnvSpec, team: str
+) -> NDArray[np.float32]:
+    members, rows = spec.team_members[team], reward.reshape(-1, spec.num_agents)
+    if len(members) < spec.num_agents:
+        rows = rows[:, members]
+    # In float64, the mean of equal rewards is exactly that reward.
+    mean: NDArray[np.float64] = np.add.reduce(rows, 1, np.float64) / len(members)
+    return mean.astype(np.float32)
 
 
 def joint_step(step: Step, spec: EnvSpec) -> Step:
@@ -47,12 +50,15 @@ def joint_step(step: Step, spec: EnvSpec) -> Step:
     """
     if not spec.agents:
         return step
-    ended, truncated, is_reset = (
-        rows.reshape(-1, spec.num_agents)
-        for rows in (step.terminated | step.truncated, step.truncated, step.is_reset)
-    )
-    is_over = np.all(ended, axis=1) if step.is_over is None else step.is_over
-    is_cut = np.logical_and(is_over, np.any(truncated, axis=1))
-    reward, *_ = team_rewards(step.reward, spec).values()
-    terminated, all_reset = is_over & ~is_cut, np.all(is_reset, axis=1)
+    num_agents = spec.num_agents
+    is_over = step.is_over
+    if is_over is None:
+        ended = step.terminated | step.truncated
+        is_over = np.logical_and.reduce(ended.reshape(-1, num_agents), 1)
+    all_reset = np.logical_and.reduce(step.is_reset.reshape(-1, num_agents), 1)
+    reward = _team_reward(step.reward, spec, spec.teams[0])
+    terminated = is_cut = is_over
+    if is_over.any():
+        cuts = np.logical_or.reduce(step.truncated.reshape(-1, num_agents), 1)
+        is_cut, terminated = is_over & cuts, is_over & ~cuts
     return Step(step.observation, reward, terminated, is_cut, all_reset)
