@@ -189,6 +189,7 @@ def test_the_mean_and_its_interval():
         "lengths": [2, 2, 2],
         "frames": 6,
         "cut": 0,
+        "teams": {},
     }
 
 
