@@ -1,4 +1,4 @@
-// Programs of recorded operations, which tengen.learners.replay builds and runs.
+// Programs of recorded operations, which tengen.learners.recorded builds and runs.
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
