@@ -16,7 +16,7 @@ void bind_inference(nanobind::module_& m);
 void bind_row_server(nanobind::module_& m);
 void bind_records(nanobind::module_& m);
 void bind_store(nanobind::module_& m);
-void bind_replay(nanobind::module_& m);
+void bind_programs(nanobind::module_& m);
 void bind_selfplay(nanobind::module_& m);
 
 }  // namespace tengen

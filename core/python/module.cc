@@ -16,6 +16,6 @@ NB_MODULE(_core, m) {
   tengen::bind_row_server(m);
   tengen::bind_records(m);
   tengen::bind_store(m);
-  tengen::bind_replay(m);
+  tengen::bind_programs(m);
   tengen::bind_selfplay(m);
 }

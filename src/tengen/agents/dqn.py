@@ -168,7 +168,7 @@ class DqnUpdate(TargetUpdate):
     shape ``[B, n + 1, ...]``, and importance_weight, ``[B]`` float32.
     """
 
-    is_traceable = True
+    is_recordable = True
 
     def __init__(self, agent: Dqn, net: Net, store: ReplayConfig) -> None:
         """Creates the update, with a target network equal to ``net``."""
@@ -210,9 +210,10 @@ class DqnUpdate(TargetUpdate):
         steps = time_major(columns)
         inputs, state = network_inputs(net, columns)
         # The target bootstraps from the last step of the episode or of the item.
-        is_end = steps["is_reset"][1:].bool()
+        is_end = steps["is_reset"] != 0
+        is_end[0] = False
         is_end[-1] = True
-        end = 1 + is_end.int().argmax(0)
+        end = is_end.int().argmax(0)
         rows = torch.arange(len(end), device=end.device)
         states = net.states_of_inputs(inputs, state, first_steps(steps["is_reset"]))
         at_end = torch.zeros_like(steps["reward"])

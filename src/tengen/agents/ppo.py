@@ -201,7 +201,7 @@ class PpoUpdate(PolicyUpdate):
     network trains on complete unrolls, and other networks on shuffled transitions.
     """
 
-    is_traceable = True
+    is_recordable = True
 
     def __init__(self, agent: Ppo, actions: envs.ActionSpec) -> None:
         """Creates an update for an agent and its action space.

@@ -165,7 +165,7 @@ class PqnUpdate(Update):
     in shape ``[B, T + 1, ...]``. The last step is only for bootstrapping.
     """
 
-    is_traceable = True
+    is_recordable = True
 
     def __init__(self, agent: Pqn) -> None:
         """Creates an update with the agent's settings."""

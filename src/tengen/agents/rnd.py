@@ -85,6 +85,8 @@ class RndUpdate(PpoUpdate):
     depends on the final observation, which the predictor therefore learns too.
     """
 
+    is_recordable = True
+
     def __init__(self, agent: Rnd, spec: EnvSpec, net: Net) -> None:
         """Creates the random network and its predictor.
 

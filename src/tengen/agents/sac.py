@@ -178,7 +178,7 @@ class SacUpdate(Update):
     ``[B, 2, ...]``. Each loss has a gradient only for its own parameters.
     """
 
-    is_traceable = True
+    is_recordable = True
 
     def __init__(self, agent: Sac, net: Net, actions: ActionSpec) -> None:
         """Creates the critics, and target critics with equal weights.
@@ -193,7 +193,10 @@ class SacUpdate(Update):
         import torch
 
         from tengen.nets.modules.critics import Critics
+        from tengen.nets.modules.standard import Standard
 
+        # Statistics of observations begin with other operations than they continue.
+        self.is_recordable = not any(isinstance(m, Standard) for m in net.modules())
         self._agent = agent
         self._actions = actions
         self.critics = Critics(net, agent.num_critics, actions)
@@ -280,7 +283,7 @@ class SacUpdate(Update):
         loss = metrics["critic_loss"] + metrics["policy_loss"] + warmth.mean()
         return LossParts(loss, metrics)
 
-    def follow(self, net: Net) -> None:
+    def move_targets(self, net: Net) -> None:
         """Updates target critics, and copies the actor's observation statistics."""
         import torch
 

@@ -263,8 +263,8 @@ class _InTurns(TurnTaker):
         self._learning_s = 0.0
         self._playing_s = 0.0
         self._has_begun = False
-        # The number of the checkpoint from which a model was exported last.
-        self._exported: int | None = None
+        # A checkpoint that left the other roles nothing to export or to judge.
+        self._published: int | None = None
         self._games_seen: set[Path] = set()
 
     def run(self) -> None:
@@ -291,12 +291,23 @@ class _InTurns(TurnTaker):
         if self._spending.is_trained():
             return
         start_s = time.monotonic()
+        checkpoint = report = None
         for role in self._schedule.learning:
             report = self._take(role, saves=saves)
             if role == "learn":
                 self._count_frames(report)
-                if self._is_exported(self._learn_rest(report)):
+                report = self._learn_rest(report)
+                checkpoint = None if report is None else report.get("checkpoint")
+                if checkpoint is not None and checkpoint == self._published:
                     break
+            while saves and role == "gate" and report and not report.get("stopped"):
+                # An earlier call may have left a candidate.
+                report = self._take(role, saves=saves)
+        else:
+            # A learner that acts with its own network writes checkpoints every few
+            # seconds, so after most of its turns, the other roles have nothing to do.
+            is_idle = self._schedule.is_shared and report is None
+            self._published = checkpoint if is_idle else None
         # Ignore the time of a call's first turns, which include process start-up.
         if self._has_begun:
             self._learning_s = time.monotonic() - start_s
@@ -306,17 +317,6 @@ class _InTurns(TurnTaker):
         table = {} if report is None else report.get("table", {})
         if self._schedule.counts_frames and "num_rows" in table:
             self._spending.count_frames(table["num_rows"])
-
-    def _is_exported(self, report: dict[str, Any] | None) -> bool:
-        """Returns whether the learner's newest checkpoint is a model already.
-
-        A learner that acts with its own network writes checkpoints every few seconds,
-        so after most of its turns, the other learning roles have nothing to do.
-        """
-        before = self._exported
-        self._exported = None if report is None else report.get("checkpoint")
-        is_same = self._exported is not None and self._exported == before
-        return self._schedule.is_shared and is_same
 
     def _learn_rest(self, report: dict[str, Any] | None) -> dict[str, Any] | None:
         """Repeats the learner's turn until it has learned from all of a generation.

@@ -139,7 +139,7 @@ class LearnerConfig:
     ``inference.devices``."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Precision of the network's trunk; auto uses bfloat16 if the device supports it in
-    hardware, except for a small network whose steps are replayed in float32."""
+    hardware, except for a small network whose steps are recorded in float32."""
     optimizer: OptimizerConfig = field(default_factory=SgdConfig)
     """The optimizer and its settings."""
     initial_model: str = ""

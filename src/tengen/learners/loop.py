@@ -29,7 +29,7 @@ from tengen.learners.batches import (
 from tengen.learners.config import LearnerConfig
 from tengen.learners.group import ALONE, Group, GroupLost, row_bounds
 from tengen.learners.optimizer import Optimizer
-from tengen.learners.replay import ReplayedStep
+from tengen.learners.recorded import RecordedStep
 from tengen.learners.shards import Part, Shards, preferred_dtype
 from tengen.learners.states import LearnerState, Trained
 from tengen.learners.update import Update
@@ -73,7 +73,7 @@ class Learner:
                 gradients += grad(update.loss(net, part))
             optimizer.step(gradients)
             optimizer.update_average()
-            update.follow(net)
+            update.move_targets(net)
             update.stepped(metrics)
         batch.ack(priorities)
 
@@ -86,6 +86,7 @@ class Learner:
     Attributes:
         config: The config given to the constructor.
         device: The device given to the constructor.
+        dtype: The dtype in which hidden layers compute.
         net: The network in training, on the device; its weights change in place.
         optimizer: The optimizer, which has the averaged network to publish.
         num_samples: Number of rows trained on. The rows of a batch are counted at its
@@ -127,9 +128,9 @@ class Learner:
         self._experience = experience
         self.net = net.to(self._device).train()
         dtype = preferred_dtype(config.precision, self._device)
-        self._is_small = ReplayedStep.supports(config, self.net, update)
+        self._is_small = RecordedStep.supports(config, self.net, update)
         if self._is_small and config.precision == "auto":
-            # Replay has no lower precision, and is faster than steps in bfloat16.
+            # Recorded steps have no lower precision, and are faster than in bfloat16.
             dtype = torch.float32
         update.place(self._device, dtype)
         self.optimizer = Optimizer(config.optimizer, net, update.parameters())
@@ -139,13 +140,13 @@ class Learner:
         self.asked: float | None = None
         self._steps_before = 0
         self._update = update
-        self._dtype = dtype
+        self.dtype = dtype
         self._num_threads = num_threads
         self._team = team
         self.group: Group = ALONE
         self.num_lost = 0
         self._shards = self._make_shards(config.num_shards)
-        self._replayed = self._make_replayed()
+        self._recorded = self._make_recorded()
         self._ahead = BatchAhead(self._sample)
 
     def __enter__(self) -> Learner:
@@ -260,7 +261,7 @@ class Learner:
             num_parts * rank // size for rank in (group.rank, group.rank + 1)
         )
         self._shards = self._make_shards(last - first)
-        self._replayed = self._make_replayed()
+        self._recorded = self._make_recorded()
 
     def check_same(self) -> None:
         """Checks that all learners of the group have the same weights.
@@ -298,9 +299,9 @@ class Learner:
         }
 
     @property
-    def is_replaying(self) -> bool:
-        """Whether steps were performed, and their operations replayed (``replay``)."""
-        return self._replayed is not None and self._replayed.is_replaying
+    def is_recorded(self) -> bool:
+        """Whether steps were performed, and all as recorded (``RecordedStep``)."""
+        return self._recorded is not None and self._recorded.is_recorded
 
     def state(self) -> LearnerState:
         """Returns the learner's state, whose tensors share the learner's memory.
@@ -326,7 +327,7 @@ class Learner:
         torch.set_rng_state(state.tensors["generator"])
         self.num_samples = state.num_samples
         self._shards.spread_statistics()
-        self._replayed = self._make_replayed()
+        self._recorded = self._make_recorded()
 
     def close(self) -> None:
         """Ends the learner's threads. Blocks until a batch in flight is sampled."""
@@ -343,14 +344,14 @@ class Learner:
             self.net,
             self._update,
             num_shards,
-            dtype=self._dtype,
+            dtype=self.dtype,
             num_threads=self._num_threads,
         )
 
-    def _make_replayed(self) -> ReplayedStep | None:
+    def _make_recorded(self) -> RecordedStep | None:
         if self.group.size > 1 or not self._is_small:
             return None
-        return ReplayedStep(self.net, self._shards, self.optimizer, self._update)
+        return RecordedStep(self.net, self._shards, self.optimizer, self._update)
 
     def _check_idle(self) -> None:
         if self._ahead.is_under_way:
@@ -441,8 +442,8 @@ class Learner:
             if num_minibatches == 0:
                 # ``minibatches`` may have changed the network's running statistics.
                 self._shards.spread_statistics()
-            if self._replayed is not None:
-                metrics, priorities = self._replayed(
+            if self._recorded is not None:
+                metrics, priorities = self._recorded(
                     minibatch, self.remaining, self.asked
                 )
                 self._update.stepped(self.net, self.num_steps, metrics)
@@ -475,6 +476,6 @@ class Learner:
         if is_alone:
             self._shards.merge_statistics()
         self.optimizer.update_average()
-        self._update.follow(self.net)
+        self._update.move_targets(self.net)
         self._update.stepped(self.net, self.num_steps, metrics)
         return metrics

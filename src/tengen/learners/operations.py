@@ -15,7 +15,7 @@ from torch import Tensor
 
 from tengen.learners.recording import Call, NotRecordable, memory_of, tensors_in
 
-__all__ = ["TYPES", "Step", "Translation"]
+__all__ = ["FUNCTIONS", "TYPES", "Step", "Translation"]
 
 TYPES = {
     torch.bool: 0,
@@ -28,6 +28,8 @@ TYPES = {
 """Numbers of the dtypes in the core."""
 _MAX_AXES = 4
 _WIDE = (torch.int32, torch.int64, torch.float64)
+# Operations that only move numbers.
+_MOVES = ("copy", "where", "masked_fill")
 _ZERO, _ONE = ("new_zeros", "zeros", "zeros_like"), ("ones", "ones_like")
 
 # Elementwise operations: the number of inputs, which are the first arguments, and of
@@ -54,7 +56,7 @@ _COPIES = {"clone": 0, "_to_copy": 0, "copy_": 1, "fill_": 1, "_foreach_copy_": 
 
 
 class Step(NamedTuple):
-    """An operation of the core; see ``core/replay/program.h``."""
+    """An operation of the core; see ``core/programs/program.h``."""
 
     kind: str
     sizes: Sequence[int]
@@ -67,6 +69,7 @@ class Translation:
 
     Attributes:
         steps: The steps, in order.
+        constants: The addresses of memory whose content is the same in every call.
     """
 
     def __init__(self, calls: Sequence[Call]) -> None:
@@ -76,6 +79,7 @@ class Translation:
             NotRecordable: The core lacks an operation, a dtype or a device.
         """
         self.steps: list[Step] = []
+        self.constants: set[int] = set()
         written = {memory_of(tensor) for call in calls for tensor in call.written}
         for call in calls:
             inputs = tensors_in(call.values)
@@ -85,20 +89,23 @@ class Translation:
                 )
             shared = {memory_of(tensor) for tensor in inputs}
             results = {memory_of(tensor) for tensor in call.outputs}
-            is_view = not call.written and results <= shared
+            # A call without results may be an assertion, which is no view.
+            is_view = bool(results) and not call.written and results <= shared
             is_constant = not inputs or call.name in _ZERO or call.name in _ONE
-            if is_view or (is_constant and not results & written):
-                continue
-            self._translate(call)
+            if is_constant and not results & written:
+                # The content of an empty tensor is written elsewhere.
+                self.constants |= set() if "empty" in call.name else results
+            elif not is_view:
+                self._translate(call)
 
     def _translate(self, call: Call) -> None:
         name, values = call.name, call.values
         if name in _ZERO or name in _ONE or name == "zero_":
             self.map("copy", call.outputs[0], [float(name in _ONE)])
-        elif (function := _FUNCTIONS.get(name.removesuffix("_"))) is not None:
+        elif (function := FUNCTIONS.get(name.removesuffix("_"))) is not None:
             function(self, call)
         elif name.startswith("_foreach_"):
-            for place, tensor in enumerate(values[0]):
+            for place, tensor in enumerate(call.written or call.outputs):
                 own = [one[place] if isinstance(one, list) else one for one in values]
                 self._elementwise(name, tensor, own)
         else:
@@ -154,11 +161,16 @@ class Translation:
         # The core computes in double if an operand has more bits than a float.
         is_wide = any(tensor.dtype in _WIDE for tensor in (out, *tensors))
         dtype = torch.float64 if is_wide else torch.float32
-        operands = [
-            one if isinstance(one, Tensor) else torch.tensor(float(one), dtype=dtype)
-            for one in inputs
-        ]
-        _require(out.dim() <= _MAX_AXES, kind)
+        is_exact = kind in _MOVES and not any(x.is_floating_point() for x in tensors)
+        is_plain = out.is_floating_point() or out.dtype == torch.bool
+        # The core computes no integers: they would neither wrap nor be exact.
+        _require(out.dim() <= _MAX_AXES and (is_plain or is_exact), kind)
+        operands = []
+        for one in inputs:
+            if not isinstance(one, Tensor):
+                one = torch.tensor(float(one), dtype=dtype)
+                self.constants.add(memory_of(one))
+            operands.append(one)
         expanded = [operand.expand(out.shape) for operand in operands]
         self.steps.append(Step(kind, out.shape, [out, *expanded], constants))
         return out
@@ -359,14 +371,18 @@ def _group_norm(to: Translation, call: Call) -> None:
 
 
 def _group_norm_backward(to: Translation, call: Call) -> None:
-    gradient, x, mean, scale, weight, _, _, _, num_groups, _ = call.values
-    _require(x.dim() == 2 and num_groups == 1 and len(call.outputs) == 3, call.name)
-    to_x, to_weight, to_bias = call.outputs
+    gradient, x, mean, scale, weight, _, _, _, num_groups, wanted = call.values
+    # The weight and bias may be constant; then the call has only the first result.
+    _require(x.dim() == 2 and num_groups == 1 and wanted[0], call.name)
+    _require(wanted[1] == wanted[2], call.name)
+    to_x, *to_others = call.outputs
     share = 1.0 / x.shape[1]
     normal = to.map("sub", None, [x, mean], [1.0])
     to.map("mul", normal, [normal, scale])
-    to.sum(gradient, [0], to_bias)
-    to.sum(to.map("mul", None, [gradient, normal]), [0], to_weight)
+    if to_others:
+        to_weight, to_bias = to_others
+        to.sum(gradient, [0], to_bias)
+        to.sum(to.map("mul", None, [gradient, normal]), [0], to_weight)
     # The gradient of the normalized units, without its parts that the norm removes.
     inner = to.map("mul", None, [gradient, weight])
     along = to.sum(to.map("mul", None, [inner, normal]), [1], factor=share)
@@ -387,7 +403,7 @@ def _adamw(to: Translation, call: Call) -> None:
         to.steps.append(Step("adamw", sizes, [*tensors, step, rate], constants))
 
 
-_FUNCTIONS: dict[str, Callable[[Translation, Call], None]] = {
+FUNCTIONS: dict[str, Callable[[Translation, Call], None]] = {
     **dict.fromkeys(("addmm", "mm"), _multiply),
     **dict.fromkeys(("sum", "mean"), _sum),
     **dict.fromkeys(("linalg_vector_norm", "_foreach_norm"), _norm),
@@ -403,3 +419,4 @@ _FUNCTIONS: dict[str, Callable[[Translation, Call], None]] = {
     "native_group_norm_backward": _group_norm_backward,
     "_fused_adamw": _adamw,
 }
+"""Translations of operations that are not elementwise, by the name in torch."""

@@ -47,7 +47,7 @@ class Update:
         for minibatch in update.minibatches(net, columns):
             gradients = grad(update.loss(net, minibatch))    # in parts, on threads
             optimizer.step(gradients)
-            update.follow(net)
+            update.move_targets(net)
             update.stepped(net, num_steps, metrics)
 
     By default, the batch is one minibatch, and the update has no state.
@@ -64,11 +64,12 @@ class Update:
 
     Attributes:
         group: The learners that share each step; set by the learner.
-        is_traceable: Whether ``loss`` and ``follow`` perform the same operations on any
-            minibatch of the same shapes. They then depend only on tensors that keep
-            their memory, not on numbers in Python; they read no tensor's value and draw
-            no random numbers. The learner may record the operations of a small network
-            and repeat them (``tengen.learners.replay``).
+        is_recordable: Whether ``loss`` and ``move_targets`` perform the same operations
+            on any minibatch of the same shapes. They then depend only on tensors that
+            keep their memory, not on numbers in Python; they read no tensor's value,
+            draw no random numbers and compute nothing outside torch. The learner may
+            record the operations of a small network and repeat them
+            (``tengen.learners.recorded``). Not inherited: each class declares it.
         importance_exponent: Exponent of the importance weights that the learner adds to
             a batch as ``importance_weight`` ``[B]`` float32; see
             ``Batch.importance_weights``. None: the batch has no such column.
@@ -81,7 +82,7 @@ class Update:
     """
 
     group: Group = ALONE
-    is_traceable: bool = False
+    is_recordable: bool = False
     importance_exponent: float | None = None
     max_lag: int | None = None
     later_state: tuple[str, ...] = ()
@@ -126,7 +127,7 @@ class Update:
             dtype: The dtype in which the network computes (``Net.compute_dtype``).
         """
 
-    def follow(self, net: Net) -> None:
+    def move_targets(self, net: Net) -> None:
         """Moves other networks towards ``net`` after each optimizer step.
 
         Args:

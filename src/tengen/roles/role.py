@@ -257,15 +257,13 @@ def make_role(
         raise UsageError(f"role ({name}) is not known; {did_you_mean(name, ROLES)}")
     run = with_games(config, run)
     module, _, attribute = ROLES[name].partition(":")
-    # Garbage collection would take a tenth of the time that importing torch takes, now,
-    # or later if the imported objects were not frozen.
+    # Garbage collection would take a tenth of the time that importing torch takes.
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         role = getattr(importlib.import_module(module), attribute)
     finally:
         if was_enabled:
-            gc.freeze()
             gc.enable()
     made: Role = role.__new__(role)
     try:

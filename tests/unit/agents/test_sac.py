@@ -135,7 +135,7 @@ def test_targets_follow_and_a_checkpoint_has_all():
     name, weight = next(iter(update.critics.named_parameters()))
     target = dict(update.target.named_parameters())[name]
     wanted = target + 0.25 * (weight - target)
-    update.follow(net)
+    update.move_targets(net)
     torch.testing.assert_close(target, wanted)
     kept = {name: tensor.clone() for name, tensor in update.state().items()}
     _, other = made(NUMBERS, first_temperature=3.0)
@@ -214,7 +214,7 @@ def test_critics_see_pictures_less_the_mean_that_the_actor_knows():
     seen = {"observation": torch.randint(0, 200, (16, 1, 8, 8), dtype=torch.uint8)}
     net.answer(seen, {})
     before = update.critics(seen, {}, None)
-    update.follow(net)
+    update.move_targets(net)
     shifted = {"observation": seen["observation"] + 50}
     mean = net.get_buffer("torso.centres.0.total")
     assert mean.mean() > 16 * 50
@@ -240,7 +240,7 @@ def test_critics_see_numbers_in_the_actors_units_and_the_action_as_it_is():
     # Far from 0 and with a large spread, so that standardization has an effect.
     seen = 50 + 20 * torch.randn(BATCH, 3)
     net.answer({"observation": seen}, {})
-    update.follow(net)
+    update.move_targets(net)
     units = (seen - seen.mean(0)) / seen.std(0, correction=0)
     for critics in (update.critics, update.target):
         found = critics({"observation": seen}, {}, action)

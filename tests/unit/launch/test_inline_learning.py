@@ -125,6 +125,45 @@ def test_a_checkpoint_of_the_actors_process_is_exported_once(tmp_path):
     assert turns[1] == ["actor", "learn"]
 
 
+@pytest.mark.parametrize("num_left", [0, 1, 2])
+def test_the_last_model_of_a_call_is_published(tmp_path, num_left):
+    """Also if an earlier call left candidates."""
+
+    class Publishing(Scripted):
+        exported, num_learned = -1, 0
+
+        def turn(self, role, progress, death, details):
+            self.turns.append((role, details))
+            if role == "actor":
+                played = {"num_rows": 100, "num_evaluations": 100, "num_episodes": 0}
+                return {**played, "num_items": 5}
+            if role == "learn":
+                self.num_learned += 1
+                return {"checkpoint": 4 if details["saves"] else self.num_learned // 3}
+            if role == "export":
+                newest = 4 if details["saves"] else self.num_learned // 3
+                if newest == self.exported:
+                    return None
+                self.exported = newest
+                self.candidates.append(newest)
+                return {"candidate": newest}
+            if role == "gate" and self.candidates:
+                self.models.append(self.candidates.pop(0))
+                return {"accepted": True}
+            return None
+
+    chosen = override(make_config("CartPole-v1", "ppo", None), [])
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(run, chosen)
+    process = Publishing()
+    process.models = []
+    process.candidates = list(range(-num_left, 0))
+    with StopListener(run) as stop:
+        call = called(chosen, run, Budget(frames=500), Journal(), stop)
+        run_schedule(process, call, takes_turns=True)
+    assert process.models[-1] == 4
+
+
 def test_a_stop_between_two_epochs_ends_the_loop(run: RunDirectory) -> None:
     class Stopped(Scripted):
         def turn(self, role: str, *told: Any) -> Any:

@@ -2,5 +2,5 @@
 #if defined(__x86_64__)
 #define TENGEN_KERNEL_SET avx2
 #define TENGEN_VECTOR_BYTES 32
-#include "replay/kernels_impl.h"
+#include "programs/kernels_impl.h"
 #endif

@@ -1,8 +1,8 @@
-#include "replay/kernels.h"
+#include "programs/kernels.h"
 
 #include "simd/kernels.h"
 
-namespace tengen::replay {
+namespace tengen::programs {
 
 namespace baseline {
 extern const Kernels kTable;
@@ -27,4 +27,4 @@ const Kernels& kernels() {
   return chosen;
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::programs

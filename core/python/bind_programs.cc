@@ -1,4 +1,4 @@
-// Programs of recorded operations, which tengen.learners.replay builds and runs.
+// Programs of recorded operations, which tengen.learners.recorded builds and runs.
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -11,20 +11,20 @@
 #include <vector>
 
 #include "base/error.h"
+#include "programs/program.h"
 #include "python/bindings.h"
 #include "python/gil.h"
-#include "replay/program.h"
 
 namespace nb = nanobind;
 
 namespace tengen {
 
-void bind_replay(nb::module_& m) {
-  using replay::Operand;
-  using replay::Program;
+void bind_programs(nb::module_& m) {
+  using programs::Operand;
+  using programs::Program;
   // Slot, offset, type and strides; see Operand.
   using Given = std::tuple<int, int64_t, int, std::vector<int64_t>>;
-  nb::class_<Program>(m, "Program", "A list of array operations; see replay/program.h.")
+  nb::class_<Program>(m, "Program", "A list of array operations; see programs/program.h.")
       .def(nb::init<>())
       .def(
           "add",
@@ -32,10 +32,10 @@ void bind_replay(nb::module_& m) {
              const std::vector<Given>& given, const std::vector<double>& constants) {
             std::vector<Operand> operands;
             for (const auto& [slot, offset, type, strides] : given) {
-              check(type >= 0 && type <= static_cast<int>(replay::Type::kDouble), "type", type,
+              check(type >= 0 && type <= static_cast<int>(programs::Type::kDouble), "type", type,
                     "must be 0 to 5");
-              check(strides.size() <= replay::kAxes, "axes", strides.size(), "must be at most 4");
-              Operand operand = {slot, offset, static_cast<replay::Type>(type), {}};
+              check(strides.size() <= programs::kAxes, "axes", strides.size(), "must be at most 4");
+              Operand operand = {slot, offset, static_cast<programs::Type>(type), {}};
               std::copy(strides.rbegin(), strides.rend(), operand.strides.rbegin());
               operands.push_back(operand);
             }

@@ -5,8 +5,8 @@
 
 #include "base/rng.h"
 #include "base/testing.h"
-#include "replay/kernels.h"
-#include "replay/program.h"
+#include "programs/kernels.h"
+#include "programs/program.h"
 #include "simd/kernels.h"
 
 using namespace tengen;
@@ -20,26 +20,26 @@ std::vector<float> numbers(Rng& rng, int64_t n) {
 }
 
 // Compares a product with sums in double, for matrices that are transposed or not.
-void check_product(const replay::Kernels& set, Rng& rng, int64_t rows, int64_t columns,
+void check_product(const programs::Kernels& set, Rng& rng, int64_t rows, int64_t columns,
                    int64_t depth, bool is_a_turned, bool is_b_turned) {
   const std::vector<float> a = numbers(rng, rows * depth);
   const std::vector<float> b = numbers(rng, depth * columns);
   const std::vector<float> bias = numbers(rng, columns);
   const int64_t row = columns + 3;  // the elements between rows of `out` must not change
   std::vector<float> out(static_cast<size_t>(rows * row), 7.0f);
-  const replay::Product product = {rows,
-                                   columns,
-                                   depth,
-                                   a.data(),
-                                   is_a_turned ? 1 : depth,
-                                   is_a_turned ? rows : 1,
-                                   b.data(),
-                                   is_b_turned ? 1 : columns,
-                                   is_b_turned ? depth : 1,
-                                   bias.data(),
-                                   1,
-                                   out.data(),
-                                   row};
+  const programs::Product product = {rows,
+                                     columns,
+                                     depth,
+                                     a.data(),
+                                     is_a_turned ? 1 : depth,
+                                     is_a_turned ? rows : 1,
+                                     b.data(),
+                                     is_b_turned ? 1 : columns,
+                                     is_b_turned ? depth : 1,
+                                     bias.data(),
+                                     1,
+                                     out.data(),
+                                     row};
   std::vector<float> scratch(static_cast<size_t>(set.scratch_floats(product)));
   set.multiply(product, scratch.data());
   for (int64_t i = 0; i < rows; ++i) {
@@ -59,7 +59,7 @@ void check_product(const replay::Kernels& set, Rng& rng, int64_t rows, int64_t c
   }
 }
 
-void check_map(const replay::Kernels& set, const char* name, double low, double high,
+void check_map(const programs::Kernels& set, const char* name, double low, double high,
                double (*exact)(double)) {
   constexpr int kCount = 1001;
   std::vector<float> x(kCount);
@@ -83,7 +83,7 @@ int main() {
   Rng rng(9, 0, 0, 0, Purpose::kTest);
   for (const char* name : {"baseline", "avx2", "avx512"}) {
     if (!simd::kernels_by_name(name)) continue;
-    const replay::Kernels& set = replay::kernels(name);
+    const programs::Kernels& set = programs::kernels(name);
     for (const int64_t rows : {1, 5, 12, 25})
       for (const int64_t columns : {1, 4, 16, 33, 70})
         for (const int64_t depth : {1, 3, 64, 101})
@@ -101,8 +101,8 @@ int main() {
     TENGEN_CHECK(std::abs(set.sum(x.data(), 777) - total) < 1e-3);
     TENGEN_CHECK(std::abs(set.sum_squares(x.data(), 777) - squares) < 1e-2);
   }
-  replay::Program program;
-  const replay::Operand operand = {0, 0, replay::Type::kFloat, {0, 0, 0, 4}};
+  programs::Program program;
+  const programs::Operand operand = {0, 0, programs::Type::kFloat, {0, 0, 0, 4}};
   TENGEN_CHECK(throws([&] { program.add("nothing", {2}, {operand, operand}, {}); }));
   TENGEN_CHECK(throws([&] { program.add("copy", {1, 1, 1, 1, 2}, {operand, operand}, {}); }));
   return 0;

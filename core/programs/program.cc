@@ -1,4 +1,4 @@
-#include "replay/program.h"
+#include "programs/program.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "replay/kernels.h"
+#include "programs/kernels.h"
 
-namespace tengen::replay {
+namespace tengen::programs {
 namespace {
 
 constexpr int kLast = kAxes - 1;
@@ -332,4 +332,4 @@ void Program::run(std::span<const uint64_t> addresses) const {
   }
 }
 
-}  // namespace tengen::replay
+}  // namespace tengen::programs

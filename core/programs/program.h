@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace tengen::replay {
+namespace tengen::programs {
 
 inline constexpr int kAxes = 4;
 inline constexpr int kOperands = 6;
@@ -64,4 +64,4 @@ class Program {
   std::vector<Operation> operations_;
 };
 
-}  // namespace tengen::replay
+}  // namespace tengen::programs

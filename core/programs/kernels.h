@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace tengen::replay {
+namespace tengen::programs {
 
 // out[i] = f(a[i], b[i], c[i]) for i < n, with up to three constants. Operands that `f` does not
 // have are null. `out` may be any of the inputs.
@@ -56,4 +56,4 @@ struct Kernels {
 const Kernels& kernels();
 const Kernels& kernels(std::string_view instruction_set);
 
-}  // namespace tengen::replay
+}  // namespace tengen::programs

@@ -8,11 +8,11 @@
 #include <cstring>
 #include <utility>
 
-#include "replay/kernels.h"
+#include "programs/kernels.h"
 
 #pragma GCC diagnostic ignored "-Wpsabi"  // no vector is passed in a call, because all are inlined
 
-namespace tengen::replay::TENGEN_KERNEL_SET {
+namespace tengen::programs::TENGEN_KERNEL_SET {
 namespace {
 
 // Source: Moshier, Cephes library, expf and tanhf. Without branches, so that loops vectorize.
@@ -323,4 +323,4 @@ extern const Kernels kTable;
 const Kernels kTable = {&map<float>, &map<double>,    &add,  &sum, &sum_squares,
                         &multiply,   &scratch_floats, &adamw};
 
-}  // namespace tengen::replay::TENGEN_KERNEL_SET
+}  // namespace tengen::programs::TENGEN_KERNEL_SET
