@@ -18,11 +18,10 @@ class DeepSea(gymnasium.Env):
 
     Args:
         size: The number of rows and of columns.
-        prize: The reward of the treasure.
     """
 
-    def __init__(self, size=20, prize=1.0):
-        self.size, self.prize = size, prize
+    def __init__(self, size=20):
+        self.size = size
         self.observation_space = spaces.Box(0.0, 1.0, (size, size), np.float32)
         self.action_space = spaces.Discrete(2)
         self._right = np.random.default_rng(size).integers(2, size=(size, size))
@@ -37,7 +36,7 @@ class DeepSea(gymnasium.Env):
         if action == self._right[self._row, self._column]:
             reward -= 0.01 / self.size
             if self._column == last:
-                reward += self.prize
+                reward += 1.0
             self._column = min(self._column + 1, last)
         else:
             self._column = max(self._column - 1, 0)
@@ -56,13 +55,6 @@ class ShallowSea(DeepSea):
 
     def __init__(self):
         super().__init__(10)
-
-
-class BarrenSea(DeepSea):
-    """A deep sea whose treasure costs 1, so that the best return is 0."""
-
-    def __init__(self):
-        super().__init__(10, prize=-1.0)
 
 
 class Chain(gymnasium.Env):

@@ -400,7 +400,7 @@ def _use_config(folder: Path) -> None:
 
 
 def _behaviours(folder: Path) -> Behaviours:
-    return Behaviours(folder / "behaviour-0.json")
+    return Behaviours(folder / "behaviour-0.json", 0.0)
 
 
 def _bandits() -> Behaviour:

@@ -23,6 +23,7 @@ from tengen.actors.behaviour import (
     Behaviour,
     Behaviours,
     InTurn,
+    Selector,
 )
 from tengen.actors.block import (
     IS_PRESENT,
@@ -67,6 +68,7 @@ __all__ = [
     "GenerationReport",
     "InTurn",
     "Policy",
+    "Selector",
     "SelfplayConfig",
     "SelfplayProcesses",
     "Slots",

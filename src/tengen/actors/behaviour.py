@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ from tengen.actors.actions import Slots
 from tengen.actors.episodic_memory import EpisodicMemory
 from tengen.envs import Arrays
 from tengen.errors import RunError
-from tengen.run.publish import publish_file
+from tengen.run.publish import make_directory, publish_file
 from tengen.run.reading import read_object
 from tengen.tensors import EMBEDDING, NOVELTY, POLICY
 
@@ -40,6 +41,7 @@ __all__ = [
     "Behaviour",
     "Behaviours",
     "InTurn",
+    "Selector",
 ]
 
 INTRINSIC = "intrinsic"
@@ -50,7 +52,23 @@ INTRINSIC = "intrinsic"
 _LEAST_FACTOR, _MOST_FACTOR = 1.0, 5.0
 
 
-class InTurn:
+class Selector(Protocol):
+    """Chooses the policies of the episodes of an actor's copies."""
+
+    def choose(self, row: int) -> int:
+        """Returns the number of the policy for the next episode of copy ``row``."""
+
+    def ended(self, row: int, policy: int, episode_return: float) -> None:
+        """Takes the undiscounted return of a policy's episode."""
+
+    def state(self) -> list[Any]:
+        """Returns what must outlive the process: a JSON value per copy, or nothing."""
+
+    def load_state(self, rows: Sequence[Any]) -> None:
+        """Restores a ``state``, possibly that of fewer or of more copies."""
+
+
+class InTurn(Selector):
     """Chooses policies in turn: episode e of copy i has policy (e + i) modulo P."""
 
     def __init__(self, slots: Slots, num_policies: int) -> None:
@@ -64,23 +82,23 @@ class InTurn:
         self._num_policies = num_policies
 
     def choose(self, row: int) -> int:
-        """Returns the number of the policy for the next episode of copy ``row``."""
+        """See ``Selector.choose``."""
         policy = int(self._next[row] % self._num_policies)
         self._next[row] += 1
         return policy
 
     def ended(self, row: int, policy: int, episode_return: float) -> None:
-        """Takes the undiscounted return of a policy's episode; ignores it here."""
+        """Ignores the return; see ``Selector.ended``."""
 
     def state(self) -> list[Any]:
-        """Returns what must outlive the process: a JSON value per copy, or nothing."""
+        """Returns nothing; see ``Selector.state``."""
         return []
 
     def load_state(self, rows: Sequence[Any]) -> None:
-        """Restores a ``state``, possibly that of fewer or of more copies."""
+        """Does nothing; see ``Selector.load_state``."""
 
 
-class Bandit(InTurn):
+class Bandit(Selector):
     """A bandit per copy, which prefers policies with high returns in recent episodes.
 
     It takes policies that its window does not contain first. Then it takes a random
@@ -113,8 +131,8 @@ class Bandit(InTurn):
             epsilon: Probability of a random policy, in [0, 1].
             seed: Seed of the random numbers, 0 to 2^64 - 1.
         """
-        super().__init__(slots, num_policies)
         self._slots = slots
+        self._num_policies = num_policies
         self._epsilon = epsilon
         self._seed = seed
         self._num_chosen = np.zeros(slots.count, np.int64)
@@ -123,7 +141,7 @@ class Bandit(InTurn):
         ]
 
     def choose(self, row: int) -> int:
-        """See ``InTurn.choose``."""
+        """See ``Selector.choose``."""
         slot, number = self._slots.first + row, int(self._num_chosen[row])
         self._num_chosen[row] += 1
         counts, totals = np.zeros((2, self._num_policies))
@@ -145,7 +163,7 @@ class Bandit(InTurn):
         return int(np.argmax(totals / counts + spread / np.sqrt(counts)))
 
     def ended(self, row: int, policy: int, episode_return: float) -> None:
-        """See ``InTurn.ended``."""
+        """See ``Selector.ended``."""
         self._windows[row].append((policy, episode_return))
 
     def state(self) -> list[Any]:
@@ -153,7 +171,7 @@ class Bandit(InTurn):
         return [[list(entry) for entry in window] for window in self._windows]
 
     def load_state(self, rows: Sequence[Any]) -> None:
-        """See ``InTurn.load_state``; leaves out what is no policy's return."""
+        """See ``Selector.load_state``; leaves out what is no policy's return."""
         for window, entries in zip(self._windows, rows, strict=False):
             window.extend(
                 (int(policy), float(episode_return))
@@ -175,7 +193,7 @@ class Behaviour:
 
     def __init__(
         self,
-        selector: InTurn,
+        selector: Selector,
         memory: EpisodicMemory,
         num_rows: int,
         num_policies: int,
@@ -222,11 +240,11 @@ class Behaviour:
         return self._begun(is_reset)
 
     def state(self) -> list[Any]:
-        """See ``InTurn.state``; an episode does not outlive the process."""
+        """See ``Selector.state``; an episode does not outlive the process."""
         return self._selector.state()
 
     def load_state(self, rows: Sequence[Any]) -> None:
-        """See ``InTurn.load_state``."""
+        """See ``Selector.load_state``."""
         self._selector.load_state(rows)
 
     def _begun(self, rows: NDArray[np.bool_]) -> Arrays:
@@ -244,19 +262,24 @@ _ADVICE = "remove the file, and the actor forgets the returns of its policies"
 class Behaviours:
     """The behaviours of an actor's groups of copies, and the file of their states.
 
-    The file outlives the actor's process. Each update replaces it atomically.
+    The file outlives the actor's process. Each update replaces it atomically. A killed
+    actor loses the returns of a few seconds, which are soon found again.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, save_s: float) -> None:
         """Creates an empty list of behaviours.
 
         Args:
             path: The file, which need not exist; the actor is its only writer.
+            save_s: Minimum number of seconds between two writes by ``save``.
         """
+        self._save_s = save_s
         self._path = path
         self._all: list[Behaviour] = []
         self._num_restored = 0
+        # The rows in the file, which may be of more copies than there are now.
         self._saved: list[Any] = []
+        self._saved_s = -math.inf
 
     def add(self, behaviour: Behaviour) -> None:
         """Adds the behaviour of the next group, and restores its state from the file.
@@ -265,32 +288,50 @@ class Behaviours:
             UsageError: The file is of a later version of tengen.
             RunError: The file is damaged.
         """
-        if self._path.exists():
+        # A file that was not yet on the disk in a power failure may be empty.
+        if self._path.exists() and self._path.stat().st_size > 0:
             content = read_object(
                 self._path, "behaviour", schema=_SCHEMA, advice=_ADVICE
             )
             try:
-                behaviour.load_state(content["copies"][self._num_restored :])
+                rows = content["copies"]
+                if not isinstance(rows, list):
+                    raise TypeError(f"copies is {type(rows).__name__}, not a list")
+                behaviour.load_state(rows[self._num_restored :])
             except (ArithmeticError, LookupError, TypeError, ValueError) as error:
                 raise RunError(
                     f"behaviour ({self._path}) is damaged; {_ADVICE}"
                 ) from error
+            self._saved = rows
         self._all.append(behaviour)
         self._num_restored += len(behaviour.state())
 
-    def clear(self) -> None:
-        """Forgets all behaviours; the file remains."""
-        self._all, self._num_restored = [], 0
-
-    def save(self) -> None:
-        """Writes the states to the file if they have changed.
+    def close(self) -> None:
+        """Writes the states to the file if they have changed, and forgets them.
 
         Raises:
             RunError: The file cannot be written.
         """
+        try:
+            self._write()
+        finally:
+            self._all, self._num_restored = [], 0
+
+    def save(self) -> None:
+        """Writes the states to the file, unless it was written recently.
+
+        Raises:
+            RunError: The file cannot be written.
+        """
+        if time.monotonic() - self._saved_s >= self._save_s:
+            self._write()
+
+    def _write(self) -> None:
         rows = [row for behaviour in self._all for row in behaviour.state()]
-        if rows and rows != self._saved:
-            self._path.parent.mkdir(exist_ok=True)
-            content = {"schema": _SCHEMA, "copies": rows}
-            publish_file(self._path, json.dumps(content).encode())
+        rows += self._saved[len(rows) :]
+        self._saved_s = time.monotonic()
+        if rows != self._saved:
+            make_directory(self._path.parent)
+            content = json.dumps({"schema": _SCHEMA, "copies": rows})
+            publish_file(self._path, content.encode(), is_durable=False)
             self._saved = rows

@@ -109,9 +109,10 @@ class EnvironmentPort:
     continue from turn to turn. After a crash, the new port resets all copies, and the
     steps of the unfinished block are lost.
 
-    All actions are a function of the environment's seed, ``seed``, the model versions
-    and the models. The random numbers for a row's action at a step are a function of
-    (seed, version, step, row), independent of other rows and of the actor.
+    All actions are a function of the environment's seed, ``seed``, the model versions,
+    the models, and the behaviour's state at the start, which is that of its file. The
+    random numbers for a row's action at a step are a function of (seed, version, step,
+    row), independent of other rows and of the actor.
 
     Attributes:
         stats: Counters of steps, episodes and times, which the role actor reports.

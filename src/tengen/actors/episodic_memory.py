@@ -42,6 +42,8 @@ class EpisodicMemory:
         self._capacity = capacity
         self._num_neighbours = num_neighbours
         self._kept = np.zeros((num_rows, 0, 0), np.float32)
+        self._squares = np.zeros((num_rows, 0), np.float32)
+        self._origins = np.zeros((num_rows, 1), np.float32)
         self._counts = np.zeros(num_rows, np.int64)
         self._mean_distance = 0.0
         self._num_means = 0
@@ -56,8 +58,14 @@ class EpisodicMemory:
         Args:
             embedding: ``[N, D]`` float32, finite.
         """
-        near = self._nearest(embedding)
-        self._remember(embedding)
+        # Relative to the episode's first embedding, because distances are computed as
+        # differences of squared norms, which are exact only for small norms.
+        is_first = (self._counts == 0)[:, None]
+        self._origins = np.where(is_first, embedding, self._origins)
+        embedding = embedding - self._origins
+        squares = np.einsum("nd,nd->n", embedding, embedding)
+        near = self._nearest(embedding, squares)
+        self._remember(embedding, squares)
         is_there = np.isfinite(near)
         if is_there.any():
             self._num_means += 1
@@ -74,7 +82,9 @@ class EpisodicMemory:
         found: NDArray[np.float32] = novelty.clip(max=1.0).astype(np.float32)
         return found
 
-    def _nearest(self, embedding: NDArray[np.float32]) -> NDArray[np.float64]:
+    def _nearest(
+        self, embedding: NDArray[np.float32], squares: NDArray[np.float32]
+    ) -> NDArray[np.float64]:
         """Returns the squared distances ``[N, K]`` to neighbours; infinite if missing.
 
         They are not sorted.
@@ -83,12 +93,15 @@ class EpisodicMemory:
         longest, num_near = int(num_kept.max()), self._num_neighbours
         found = np.full((len(embedding), max(longest, num_near)), np.inf)
         if longest:
-            away = self._kept[:, :longest] - embedding[:, None]
-            found[:, :longest] = np.einsum("nmd,nmd->nm", away, away)
+            products = np.matmul(self._kept[:, :longest], embedding[:, :, None])
+            sums = self._squares[:, :longest] + squares[:, None]
+            found[:, :longest] = np.maximum(sums - 2.0 * products[..., 0], 0.0)
             found[np.arange(found.shape[1]) >= num_kept[:, None]] = np.inf
         return np.partition(found, num_near - 1, axis=1)[:, :num_near]
 
-    def _remember(self, embedding: NDArray[np.float32]) -> None:
+    def _remember(
+        self, embedding: NDArray[np.float32], squares: NDArray[np.float32]
+    ) -> None:
         num_rows, length = embedding.shape
         needed = min(int(self._counts.max()) + 1, self._capacity)
         if needed > self._kept.shape[1]:
@@ -96,5 +109,9 @@ class EpisodicMemory:
             kept = np.zeros((num_rows, room, length), np.float32)
             kept[:, : self._kept.shape[1]] = self._kept.reshape(num_rows, -1, length)
             self._kept = kept
-        self._kept[np.arange(num_rows), self._counts % self._capacity] = embedding
+            missing = room - self._squares.shape[1]
+            self._squares = np.pad(self._squares, ((0, 0), (0, missing)))
+        place = np.arange(num_rows), self._counts % self._capacity
+        self._kept[place] = embedding
+        self._squares[place] = squares
         self._counts += 1

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen import envs
-from tengen.actors import INTRINSIC, Bandit, InTurn, Slots, is_legal
+from tengen.actors import INTRINSIC, Bandit, Slots, is_legal
 from tengen.agents.ngu import Ngu, NguUpdate
 from tengen.agents.policy_update import RunningSquare
 from tengen.agents.q_agent import (
@@ -51,6 +51,8 @@ __all__ = ["Agent57", "Agent57Update"]
 _HEADS = ("", "intrinsic_")
 _LEAST_SCALE = 0.01
 _SCALES = "td_scales"
+# Maximum number of returns in the windows of all copies: a file of about 10 MB.
+_MOST_RETURNS = 400_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +65,8 @@ class Agent57(Ngu):
 
     bandit_window: int = bounded(90, 1, 100_000)
     """Number of a copy's last episodes from which its bandit chooses policies, 1 to
-    100,000. A shorter window adapts faster to changes, but its means are noisier."""
+    100,000, for all copies together at most 400,000. A shorter window adapts faster to
+    changes, but its means are noisier."""
     bandit_epsilon: float = bounded(0.5, 0, 1)
     """Probability with which the bandit takes a random policy, in [0, 1]."""
 
@@ -80,6 +83,7 @@ class Agent57(Ngu):
             self.bandit_window,
             f"must be at least num_policies ({self.num_policies}); raise it",
         )
+        self._check_copies("bandit_window", _MOST_RETURNS)
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """Returns NGU's outputs, and those of the intrinsic Q values."""
@@ -91,7 +95,7 @@ class Agent57(Ngu):
     def _value_names(self) -> tuple[str, ...]:
         return ("value", "advantage") if self.is_duelling else ("q",)
 
-    def selector(self, slots: Slots, seed: int) -> InTurn:
+    def selector(self, slots: Slots, seed: int) -> Bandit:
         """Returns the copies' bandits; see ``Ngu.selector``."""
         return Bandit(
             slots,
@@ -131,7 +135,8 @@ class Agent57Update(NguUpdate):
     """NGU's update with a loss for each of the two values.
 
     Both bootstrap from the action that their sum prefers. Priorities are those of the
-    sum of both absolute TD errors, each divided by its scale.
+    sum of both absolute TD errors, each divided by its scale, with the weights 1 and
+    beta of the sequence's policy.
     """
 
     def __init__(
@@ -155,10 +160,11 @@ class Agent57Update(NguUpdate):
             target = {head: q_values(_of(head, outputs), inputs) for head in _HEADS}
         learned = {n: c[agent.burn_in :] for n, c in steps.items()}
         policy = learned[POLICY]
+        beta = policy @ self._betas
         mixed = losses.mixed_values(
             online[_HEADS[0]],
             online[_HEADS[1]],
-            beta=(policy @ self._betas)[..., None],
+            beta=beta[..., None],
             rescaling_epsilon=agent.rescaling_epsilon,
         )
         rewards = (learned["reward"][:-1], learned[INTRINSIC][1:])
@@ -184,7 +190,9 @@ class Agent57Update(NguUpdate):
             metrics[head + "td_error"] = errors.abs().mean()
             metrics[head + "td_square"] = errors.detach().square().mean()
             metrics[head + "q"] = q.max(-1).values.mean()
-        priorities = losses.sequence_priorities(sizes[0] + sizes[1], is_live, agent.eta)
+        priorities = losses.sequence_priorities(
+            sizes[0] + beta[:-1] * sizes[1], is_live, agent.eta
+        )
         return LossParts(parts[0] + parts[1], metrics, priorities + LEAST_PRIORITY)
 
     def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:

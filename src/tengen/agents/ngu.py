@@ -16,10 +16,11 @@ episode is at most 1, see ``tengen.actors.EpisodicMemory``.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +31,13 @@ from tengen.actors import (
     Behaviour,
     EpisodicMemory,
     InTurn,
+    Selector,
     Slots,
 )
 from tengen.agents.r2d2 import R2d2, R2d2Update
-from tengen.agents.unrolls import network_inputs, time_major
+from tengen.agents.unrolls import network_inputs, random_weights, time_major
 from tengen.bounds import bounded
+from tengen.config import check
 from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.experience import ExperienceConfig, ReplayConfig
 from tengen.learners import LossParts
@@ -53,7 +56,9 @@ __all__ = ["Ngu", "NguUpdate"]
 _NUM_FEATURES = 32
 _NUM_INVERSE_UNITS = 128
 _INVERSE = "inverse."
-_IS_PREDICTED = "is_predicted"
+_PREDICTED = "predictor_weight"
+# Maximum number of remembered steps of all copies: 1.3 GB.
+_MOST_REMEMBERED = 10_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,20 +85,55 @@ class Ngu(R2d2):
     """Weight of intrinsic rewards for the policy that explores most, at least 0. Policy
     0 has weight 0."""
     least_discount: float = bounded(0.99, 0, 1)
-    """Discount factor per step of the policy that explores most, in [0, 1]. Policy 0
-    has ``discount``."""
+    """Discount factor per step of the policy that explores most, 0 to ``discount``.
+    Policy 0 has ``discount``."""
     num_neighbours: int = bounded(10, 1, 1_000)
     """Number of nearest neighbours in the episode from which novelty is computed, 1 to
     1,000."""
     memory_steps: int = bounded(5_000, 1, 1_000_000)
     """Number of steps of an episode that the actor remembers, 1 to 1,000,000 (30,000 in
-    the paper). Comparing with them takes time at every step."""
+    the paper), for all copies together at most 10,000,000. Comparing with them takes
+    time at every step, and each takes 132 bytes of memory."""
     predicted_share: float = bounded(0.1, 0, 1, above=True)
     """Probability that a sequence trains the predictor of novelty when it is sampled;
     above 0, at most 1. With a smaller share, observations stay novel for longer."""
     relabelled_share: float = bounded(0.5, 0, 1)
     """Probability that a sequence is learned for a random policy instead of the one
     that acted, in [0, 1]. With more, policies learn more from each other."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        super().__post_init__()
+        check(
+            self.least_discount <= self.discount,
+            "least_discount",
+            self.least_discount,
+            f"must be at most discount ({self.discount}); lower it",
+        )
+        self._check_copies("memory_steps", _MOST_REMEMBERED)
+
+    def _check_copies(self, name: str, most: int) -> None:
+        """Raises UsageError if all copies together have more than ``most``."""
+        num_envs = self.actor.num_envs
+        check(
+            num_envs * getattr(self, name) <= most,
+            name,
+            getattr(self, name),
+            f"must be at most {most // num_envs} with {num_envs} copies of the "
+            f"environment; lower it, or lower agent.actor.num_envs",
+        )
+
+    def for_environment(self, spec: EnvSpec) -> Self:
+        """Returns R2D2's agent for the environment, with this agent's discount.
+
+        R2D2's discount for screens would be that of the policy that explores most.
+        """
+        agent = super().for_environment(spec)
+        return dataclasses.replace(agent, discount=self.discount)
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """Returns R2D2's outputs, ``EMBEDDING`` and ``NOVELTY``."""
@@ -118,7 +158,7 @@ class Ngu(R2d2):
         selector = self.selector(slots, seed)
         return Behaviour(selector, memory, slots.count, self.num_policies)
 
-    def selector(self, slots: Slots, seed: int) -> InTurn:
+    def selector(self, slots: Slots, seed: int) -> Selector:
         """Returns the object that chooses the policies of the copies' episodes.
 
         Args:
@@ -220,16 +260,17 @@ class NguUpdate(R2d2Update):
         num_rows, num_policies = len(policy), policy.shape[-1]
         # Sample on the CPU, because checkpoints save the CPU generator's state.
         place = self.group.place(num_rows)
-        numbers = torch.rand(place.total, 3)[place.first :][:num_rows]
+        numbers = torch.rand(place.total, 2)[place.first :][:num_rows]
         other = (numbers[:, 1] * num_policies).long().clamp(max=num_policies - 1)
         other = torch.nn.functional.one_hot(other, num_policies).to(policy)
         is_other = numbers[:, 0] < self._settings.relabelled_share
         is_other = is_other.to(policy.device)[:, None, None]
-        is_predicted = numbers[:, 2] < self._settings.predicted_share
         yield {
             **columns,
             POLICY: torch.where(is_other, other[:, None], policy),
-            _IS_PREDICTED: is_predicted.to(policy.device),
+            _PREDICTED: random_weights(
+                self.group, num_rows, self._settings.predicted_share, policy.device
+            ),
         }
 
     def goals(self, learned: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
@@ -266,9 +307,8 @@ class NguUpdate(R2d2Update):
             "novelty": judged.errors.mean(),
             "intrinsic_reward": steps[INTRINSIC].mean(),
         }
-        # Divide by the share, so that it does not change the size of the gradient.
-        is_predicted = columns[_IS_PREDICTED] / self._settings.predicted_share
-        predictor = (unflat(judged.errors, embedding.shape[:2]) * is_predicted).mean()
+        errors = unflat(judged.errors, embedding.shape[:2])
+        predictor = (errors * columns[_PREDICTED]).mean()
         loss = found.loss + metrics["inverse_loss"] + predictor
         return found._replace(loss=loss, metrics=metrics)
 

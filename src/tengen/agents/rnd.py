@@ -7,9 +7,10 @@ unlike those that it was trained on, which leads the policy to places that it ra
 visits even if the environment gives no reward there.
 
 Differs from the paper: the learner computes intrinsic rewards when it takes a batch,
-not the actors; they are divided by the root mean square of their discounted sums within
-unrolls, whose mean is not subtracted; the statistics of observations begin with the
-first batch; advantages are normalised after the two streams have been added.
+not the actors; they are divided by the root mean square of their discounted sums, which
+end with the unroll or the episode, and whose mean is not subtracted; the statistics of
+observations begin with the first batch; advantages are normalised after the two streams
+have been added.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from tengen import envs
 from tengen.agents.policy_update import ReturnScale, RunningSquare
 from tengen.agents.ppo import Ppo, PpoUpdate
-from tengen.agents.unrolls import Unrolled
+from tengen.agents.unrolls import Unrolled, random_weights
 from tengen.bounds import bounded
 from tengen.envs import ActionSpec, EnvSpec
 from tengen.experience import ExperienceConfig
@@ -41,7 +42,7 @@ _VALUE = "intrinsic_value"
 _REWARD = "intrinsic_reward"
 # Prefix of columns with the observation that an action led to.
 _REACHED = "reached/"
-_IS_PREDICTED = "is_predicted"
+_PREDICTED = "predictor_weight"
 # Prefix of the names of the predictor's and the random network's tensors.
 _NOVELTY = "novelty."
 # Intrinsic returns are scaled by their mean over many batches, so that the reward falls
@@ -167,15 +168,10 @@ class RndUpdate(PpoUpdate):
         self, net: Net, columns: dict[str, Tensor]
     ) -> Iterator[dict[str, Tensor]]:
         """Adds the choice of rows that train the predictor; see ``PpoUpdate``."""
-        import torch
-
         for rows in super().minibatches(net, columns):
-            # Sample on the CPU, because checkpoints save the CPU generator's state.
-            num_rows = len(rows["action"])
-            place = self.group.place(num_rows)
-            chosen = torch.rand(place.total)[place.first :][:num_rows]
-            chosen = chosen < self._settings.predicted_share
-            yield {**rows, _IS_PREDICTED: chosen.to(rows["action"].device)[:, None]}
+            action, share = rows["action"], self._settings.predicted_share
+            weights = random_weights(self.group, len(action), share, action.device)
+            yield {**rows, _PREDICTED: weights[:, None]}
 
     def value_loss(
         self, outputs: dict[str, Tensor], steps: dict[str, Tensor]
@@ -197,9 +193,8 @@ class RndUpdate(PpoUpdate):
         reached = {name: columns[_REACHED + name].flatten(0, 1) for name in self._names}
         is_live = (columns["is_reset"] == 0).flatten()
         errors = self.novelty(reached) * is_live
-        is_predicted = columns[_IS_PREDICTED].expand_as(columns["is_reset"]).flatten()
-        # Divide by the share, so that it does not change the size of the gradient.
-        loss = (errors * is_predicted).mean() / self._settings.predicted_share
+        weights = columns[_PREDICTED].expand_as(columns["is_reset"]).flatten()
+        loss = (errors * weights).mean()
         metrics = {
             **found.metrics,
             "novelty": errors.mean(),

@@ -9,6 +9,7 @@ from tengen.learners.group import Group
 from tengen.tensors import ACTION_MASK, CHOICE_OUTPUTS, ILLEGAL
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
     from tengen.nets import Net
@@ -19,6 +20,7 @@ __all__ = [
     "first_steps",
     "learned_outputs",
     "network_inputs",
+    "random_weights",
     "time_major",
     "transitions",
     "unroll",
@@ -63,6 +65,27 @@ def network_inputs(
     inputs = {name: columns[name].transpose(0, 1) for name in names}
     state = {name: columns[STATE + name] for name in net.signature.state}
     return inputs, state
+
+
+def random_weights(
+    group: Group, num_rows: int, share: float, device: torch.device
+) -> Tensor:
+    """Returns ``[num_rows]`` weights: 1 / share with probability ``share``, else 0.
+
+    A loss with these weights has the same expected gradient for every share.
+
+    Args:
+        group: The group of learners that share the batch.
+        num_rows: Number of rows of the batch in this learner.
+        share: The probability, above 0.
+        device: The device of the result.
+    """
+    import torch
+
+    # Sample on the CPU, because checkpoints save the CPU generator's state.
+    place = group.place(num_rows)
+    chosen = torch.rand(place.total)[place.first :][:num_rows] < share
+    return (chosen / share).to(device)
 
 
 def answer_legally(

@@ -60,13 +60,17 @@ _DENIED = (errno.EACCES, errno.EPERM)
 _TOKEN = secrets.token_hex(4)
 
 
-def publish_file(path: Path, data: bytes, mode: int = 0o666) -> None:
+def publish_file(
+    path: Path, data: bytes, mode: int = 0o666, *, is_durable: bool = True
+) -> None:
     """Replaces the content of a file with ``data``. Blocks until it is durable.
 
     Args:
         path: The file; its folder must exist.
         data: The complete content.
         mode: The file's permissions, before the umask.
+        is_durable: Whether the content must survive a power failure. If false, the call
+            does not wait for the disk, and after a power failure the file may be empty.
 
     Raises:
         RunError: The disk is full or the folder cannot be written; the old content
@@ -84,11 +88,13 @@ def publish_file(path: Path, data: bytes, mode: int = 0o666) -> None:
             file.write(data[len(data) // 2 :])
             file.flush()
             reach("publish.written", path)
-            os.fsync(file.fileno())
+            if is_durable:
+                os.fsync(file.fileno())
         reach("publish.synced", path)
         os.replace(temporary, path)
         reach("publish.renamed", path)
-        _sync(path.parent)
+        if is_durable:
+            _sync(path.parent)
         reach("publish.done", path)
 
 

@@ -95,6 +95,14 @@ def test_embeddings_that_never_differ_are_not_novel_and_never_nan(value):
     assert min(found[0]) == 1.0
 
 
+def test_distances_between_embeddings_far_from_zero_are_exact():
+    rng = np.random.default_rng(1)
+    path = rng.integers(0, 4, (60, 1, 3)).astype(np.float32)
+    near, far = EpisodicMemory(1, 100, 3), EpisodicMemory(1, 100, 3)
+    for embedding in path:
+        assert near.novelty(embedding) == far.novelty(embedding + 4096)
+
+
 def explorer(num_rows, first=0, num_policies=3):
     memory = EpisodicMemory(num_rows, 100, 2)
     selector = InTurn(Slots(first, num_rows, 10), num_policies)

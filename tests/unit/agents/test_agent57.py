@@ -27,7 +27,7 @@ SHARED = {
     "num_steps": 3,
     "rescaling_epsilon": 0.01,
 }
-AGENT = Agent57(**SHARED, num_policies=4, beta=0.5, discount=0.9, least_discount=0.9)
+AGENT = Agent57(**SHARED, num_policies=4, beta=0.5, discount=0.9, least_discount=0.5)
 
 
 class TwoValues(LeakyNet):
@@ -61,7 +61,7 @@ def batch(policy):
         "state/memory": rng.normal(size=num_items),
         "importance_weight": rng.uniform(0.1, 1, num_items),
         INTRINSIC: rng.uniform(0, 5, (num_items, num_steps)),
-        "is_predicted": np.ones(num_items),
+        "predictor_weight": np.ones(num_items),
         POLICY: np.eye(4)[np.full((num_items, num_steps), policy)],
     }
     return columns | {
@@ -115,7 +115,7 @@ def test_the_intrinsic_value_bootstraps_from_the_action_of_the_mixed_values():
         is_reset=learned["is_reset"],
         bootstrap=reached.detach(),
         num_steps=3,
-        discount=0.9,
+        discount=0.5,
         rescaling_epsilon=0.01,
     )
     taken = learned["action"][:-1, :, None]
@@ -144,6 +144,25 @@ def test_each_error_is_divided_by_its_own_scale():
     again = update_of(online, target)
     again.load_state(update.state())
     assert torch.equal(again.loss(online, columns).loss, after.loss)
+
+
+@pytest.mark.parametrize("policy", [0, 3])
+def test_priorities_are_of_both_errors_with_the_weights_of_acting(policy):
+    online, target = net(0.8), net(0.5)
+    update, columns = update_of(online, target), batch(policy)
+    columns["importance_weight"][:] = 1.0
+    found = update.loss(online, columns)
+    # An error is the derivative of the loss by a Q value, as no row is in two steps.
+    num_items, num_steps = columns["reward"].shape[0], AGENT.unroll_length
+    grads = torch.autograd.grad(found.loss, [online.table, online.other])
+    sizes = [
+        (grad[columns["observation"]] * num_items * num_steps).abs().sum(-1)
+        for grad in grads
+    ]
+    both = (sizes[0] + AGENT.betas()[policy] * sizes[1])[:, AGENT.burn_in : -1]
+    num_live = (columns["is_reset"][:, AGENT.burn_in : -1] == 0).sum(1)
+    expected = 0.9 * both.amax(1) + 0.1 * both.sum(1) / num_live
+    torch.testing.assert_close(found.priorities, expected.float(), rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("is_duelling", [False, True])
@@ -181,6 +200,8 @@ def test_an_illegal_action_stays_illegal_in_mixed_values():
     assert mixed.argmax() == 2
 
 
-def test_a_window_without_room_for_every_policy_is_refused():
+def test_a_window_with_too_little_or_too_much_room_is_refused():
     with refused(UsageError, "bandit_window (7)"):
         Agent57(bandit_window=7, num_policies=8)
+    with refused(UsageError, "bandit_window (100000) must be at most 25000 with 16"):
+        Agent57(bandit_window=100_000)

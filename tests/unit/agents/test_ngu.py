@@ -7,15 +7,19 @@ import pytest
 import torch
 
 from tengen.actors import INTRINSIC, LAST_REWARD, EnvironmentActorConfig, Slots
+from tengen.agents.agent57 import Agent57
 from tengen.agents.ngu import Ngu, NguUpdate
 from tengen.agents.r2d2 import R2d2, R2d2Update
-from tengen.envs import ActionSpec
+from tengen.envs import ActionSpec, EnvSpec
+from tengen.errors import UsageError
 from tengen.experience import ReplayConfig
 from tengen.inference import drive
 from tengen.models.export import ModelExporter
 from tengen.nets import MlpConfig
 from tengen.nets.modules.novelty import CuriousNet, Judged
+from tengen.nets.nature import NatureConfig
 from tengen.tensors import EMBEDDING, NOVELTY, POLICY, Signature, TensorSpec
+from tests.refusals import refused
 from tests.unit.agents.agent_fakes import (
     CountingEnv,
     LeakyNet,
@@ -72,7 +76,7 @@ def batch():
         "state/memory": rng.normal(size=num_items),
         "importance_weight": rng.uniform(0.1, 1, num_items),
         INTRINSIC: rng.uniform(0, 5, (num_items, num_steps)),
-        "is_predicted": np.ones(num_items),
+        "predictor_weight": np.ones(num_items),
         POLICY: np.eye(4)[numbers],
     }
     columns |= {n: torch.from_numpy(a.astype(np.float32)) for n, a in floats.items()}
@@ -131,6 +135,28 @@ def test_the_family_goes_from_exploiting_to_exploring():
     assert np.isfinite(Ngu(discount=1.0).discounts()).all()
 
 
+@pytest.mark.parametrize("kind", [Ngu, Agent57])
+@pytest.mark.parametrize("shape", [(4,), (4, 10, 10), (1, 84, 84)])
+def test_every_policy_of_a_default_agent_has_its_own_discount(kind, shape):
+    spec = EnvSpec(
+        name="task",
+        observations={"observation": TensorSpec(dtype="uint8", shape=shape)},
+        actions=ACTIONS,
+        max_episode_steps=None,
+        reward_threshold=None,
+    )
+    agent = kind().for_environment(spec)
+    assert len(set(agent.discounts())) == agent.num_policies
+    assert agent.discounts()[0] > agent.discounts()[-1]
+
+
+def test_settings_that_contradict_each_other_are_refused():
+    with refused(UsageError, "least_discount (0.99) must be at most discount (0.9)"):
+        Ngu(discount=0.9)
+    with refused(UsageError, "memory_steps (1000000) must be at most 625000 with 16"):
+        Ngu(memory_steps=1_000_000)
+
+
 @pytest.mark.parametrize(("share", "low", "high"), [(0.0, 0, 0), (0.5, 0.3, 0.45)])
 def test_a_share_of_sequences_is_learned_for_another_policy(share, low, high):
     agent = dataclasses.replace(AGENT, relabelled_share=share)
@@ -138,13 +164,59 @@ def test_a_share_of_sequences_is_learned_for_another_policy(share, low, high):
     acted = torch.eye(4)[torch.arange(4)].repeat(250, 1)[:, None].repeat(1, 5, 1)
     torch.manual_seed(0)
     [columns] = update.minibatches(nets()[0], {POLICY: acted, "reward": acted[..., 0]})
-    assert 0.07 < columns["is_predicted"].float().mean() < 0.13
+    weights = columns["predictor_weight"]
+    assert set(weights.tolist()) == {0.0, 10.0}
+    assert 0.7 < weights.mean() < 1.3
     learned = columns[POLICY]
     assert (learned.sum(-1) == 1).all()
     # A policy other than the one that acted, for all steps of the sequence.
     differs = (learned != acted).any(-1)
     assert (differs == differs[:, :1]).all()
     assert low <= differs[:, 0].float().mean() <= high
+
+
+def judged_by_hand(net, update, columns):
+    """The losses of a real network's predictor and embedding, step by step."""
+    errors, inverse = [], []
+    burn_in, weights = AGENT.burn_in, columns["predictor_weight"]
+    for i, weight in enumerate(weights):
+        rows = {"observation": columns["observation"][i, burn_in:]}
+        judged = net.judge(rows)
+        errors.append(weight * judged.errors)
+        for t in range(burn_in, burn_in + AGENT.unroll_length):
+            if columns["is_reset"][i, t]:
+                inverse.append(torch.tensor(0.0))
+                continue
+            both = judged.embedding[t - burn_in : t - burn_in + 2].flatten()
+            logits = update.inverse(both)
+            inverse.append(-logits.log_softmax(0)[columns["action"][i, t]])
+    return torch.cat(errors).mean() + torch.stack(inverse).mean()
+
+
+def test_the_loss_trains_predictor_and_embedding_on_the_chosen_steps():
+    torch.manual_seed(0)
+    env = CountingEnv(1, LENGTHS)
+    agent = dataclasses.replace(AGENT, sees_last_step=False)
+    inputs, outputs = agent.inputs_of(env.spec), agent.outputs_of(ACTIONS)
+    signature = Signature(inputs=inputs, outputs=outputs)
+    net = MlpConfig(num_units=8).build(signature)
+    columns, _ = batch()
+    net.judge({"observation": columns["observation"].flatten()})
+    net.eval()
+    num_items = len(columns["reward"])
+    columns["predictor_weight"] = torch.arange(num_items) % 3 * 2.0
+    update = NguUpdate(agent, net, STORE, ACTIONS)
+    parts = [
+        *net.novelty.predictor.parameters(),
+        *net.embedding.parameters(),
+        *update.parameters(),
+    ]
+    assert any(columns["is_reset"][:, AGENT.burn_in : -1].flatten())
+    losses = [update.loss(net, columns).loss, judged_by_hand(net, update, columns)]
+    found, expected = (torch.autograd.grad(loss, parts) for loss in losses)
+    for one, other in zip(found, expected, strict=True):
+        assert other.abs().max() > 0
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
 
 
 def curious_net(observations, num_units=16, **settings):
@@ -180,6 +252,28 @@ def test_judging_sees_the_observation_alone_and_no_gradient_leaks():
         moved = {n for n, g in zip(trained, found, strict=True) if g is not None}
         assert moved
         assert all(name.startswith(part) for name in moved)
+
+
+def test_of_stacked_frames_only_the_newest_is_judged():
+    torch.manual_seed(0)
+    agent = Ngu(num_policies=2, is_duelling=False)
+    inputs = {"observation": TensorSpec(dtype="uint8", shape=(1, 36, 36))}
+    wanted = Signature(inputs=inputs, outputs=agent.outputs_of(ACTIONS))
+    net = NatureConfig(num_frames=4).build(wanted).eval()
+    rows = {"observation": torch.randint(256, (2, 1, 36, 36), dtype=torch.uint8)}
+    answers = [
+        net.answer(
+            rows,
+            {
+                name: torch.randint(256, (2, *spec.shape), dtype=torch.uint8)
+                for name, spec in net.signature.state.items()
+            },
+        )[0]
+        for _ in range(2)
+    ]
+    for name in (EMBEDDING, NOVELTY):
+        assert torch.equal(*[outputs[name] for outputs in answers])
+    assert not torch.equal(*[outputs["q"] for outputs in answers])
 
 
 def test_novelty_is_in_deviations_of_the_errors_so_far():

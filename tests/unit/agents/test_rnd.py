@@ -125,7 +125,9 @@ def test_the_predictor_gets_a_gradient_and_the_random_network_none():
     gradients = torch.autograd.grad(found.loss, update.parameters())
     assert all(gradient.abs().max() > 0 for gradient in gradients)
     assert not any(p.requires_grad for p in update.novelty.target.parameters())
-    other = update.loss(table, {**batch, "is_predicted": batch["is_predicted"] & False})
+    other = update.loss(
+        table, {**batch, "predictor_weight": 0 * batch["predictor_weight"]}
+    )
     expected = found.metrics["novelty"].item()
     assert (found.loss - other.loss).item() == pytest.approx(expected, rel=1e-4)
 
@@ -134,8 +136,83 @@ def test_the_predictor_learns_from_the_chosen_share_of_rows():
     table = net()
     update = update_of(table, predicted_share=0.25, num_epochs=400)
     batches = update.minibatches(table, item(**COLUMNS))
-    chosen = torch.cat([batch["is_predicted"].flatten() for batch in batches])
-    assert 0.2 < chosen.float().mean() < 0.3
+    chosen = torch.cat([batch["predictor_weight"].flatten() for batch in batches])
+    assert set(chosen.tolist()) == {0.0, 4.0}
+    assert 0.8 < chosen.mean() < 1.2
+
+
+@pytest.mark.parametrize("uses_vtrace", [False, True])
+def test_both_streams_have_the_weights_of_vtrace(uses_vtrace):
+    table = net()
+    log_probs = [-0.1, -0.2, 0.0, -0.4, 0.0, 0.0]
+    update = update_of(table, uses_vtrace=uses_vtrace, trace_lambda=0.9)
+    batch = batch_of(update, table, behaviour_log_prob=log_probs)
+    flags = {n: torch.tensor(COLUMNS[n])[:, None] for n in ("terminated", "is_reset")}
+    flags["terminated"] = flags["terminated"][:-1]
+    ratio = (np.log(0.5) - torch.tensor(log_probs)[:-1, None]).exp()
+    for values, reward, returns, options in (
+        (VALUES, "reward", "returns", {"discount": DISCOUNT}),
+        (
+            OTHERS,
+            "intrinsic_reward",
+            "intrinsic_returns",
+            {"discount": INTRINSIC, "crosses_episodes": True},
+        ),
+    ):
+        rewards = torch.zeros(5, 1)
+        rewards[[0, 1, 3]] = batch[reward]
+        targets = gae_targets(
+            v=torch.tensor(values)[:, None],
+            reward=rewards,
+            **flags,
+            trace_lambda=0.9,
+            ratio=ratio if uses_vtrace else None,
+            **options,
+        )
+        torch.testing.assert_close(targets.returns[[0, 1, 3]], batch[returns])
+
+
+def test_both_values_are_learned():
+    table = net()
+    update = update_of(table)
+    batch = batch_of(update, table)
+    loss = update.loss(table, batch).loss
+    for name, returns in (
+        ("value", "returns"),
+        ("intrinsic_value", "intrinsic_returns"),
+    ):
+        [found] = torch.autograd.grad(loss, [table.tables[name]], retain_graph=True)
+        values = table.tables[name].detach()[[0, 1, 3]]
+        expected = 0.5 * (values - batch[returns].flatten()) / 3
+        torch.testing.assert_close(found[[0, 1, 3]], expected)
+
+
+def test_a_batch_is_in_the_statistics_before_its_novelty_is_found():
+    rewards = []
+    for scale, offset in ((1, 0), (1_000, 70)):
+        table = net()
+        update = update_of(table)
+        columns = item(**COLUMNS)
+        columns["observation"] = columns["observation"] * scale + offset
+        scaled = update.scaled(columns)
+        again = update.scaled(columns)
+        rewards.append(scaled["intrinsic_reward"])
+        # The same rows again, with the same statistics.
+        torch.testing.assert_close(again["intrinsic_reward"], rewards[-1])
+    torch.testing.assert_close(*rewards, rtol=1e-2, atol=1e-2)
+
+
+def test_the_scale_of_intrinsic_rewards_is_restored():
+    table = net()
+    update, other = update_of(table), update_of(table)
+    # Both streams of rewards of the first batch differ from those of the second.
+    update.scaled(item(**{**COLUMNS, "observation": [0, 90, 0, 7, 800, 5]}))
+    other.load_state(update.state())
+    found = [one.scaled(item(**COLUMNS)) for one in (update, other)]
+    for name in ("reward", "intrinsic_reward"):
+        assert torch.equal(*[columns[name] for columns in found])
+    fresh = update_of(table).scaled(item(**COLUMNS))
+    assert not torch.equal(found[0]["intrinsic_reward"], fresh["intrinsic_reward"])
 
 
 def test_computing_a_loss_changes_no_statistics():

@@ -29,6 +29,8 @@ _LOOK_S = 5.0
 # Seconds by which the runner's time limit for a hang exceeds the watcher's, so that the
 # watcher thread detects a hang first. Only it can report how long the hang lasted.
 _SIGN_S = 2.0
+# Seconds between two writes of the behaviours' file, which may take longer than a turn.
+_SAVE_S = 5.0
 
 
 class ActorRole(Role):
@@ -50,7 +52,8 @@ class ActorRole(Role):
         self._link: ActorLink | None = None
         self._envs: Sequence[Env | GroupEnv] = []
         self._ports: list[EnvironmentPort] = []
-        self._behaviours = Behaviours(run.actors / f"behaviour-{context.index}.json")
+        path = run.actors / f"behaviour-{context.index}.json"
+        self._behaviours = Behaviours(path, _SAVE_S)
         self._stats = EnvironmentStats()
         self._begun_s: float | None = None
         self._num_lives = 0
@@ -96,8 +99,8 @@ class ActorRole(Role):
                 # Only log the error, because the items already written are valid.
                 traceback.print_exc()
         self._link, self._envs, self._ports = None, [], []
-        self._behaviours.clear()
         self._stats = EnvironmentStats()
+        self._behaviours.close()
 
     def _begin(self) -> ActorLink:
         """Creates and resets the environments, and connects to the services."""
