@@ -244,6 +244,13 @@ class EnvironmentAgent(Agent):
             store.demos,
             f"must be left out with agent {self.kind}; use --agent r2d3",
         )
+        check(
+            not (store.demos and store.is_queue),
+            "store.sampler",
+            store.sampler,
+            "must not be fifo with demonstrations, which a queue would use only once; "
+            "set store.sampler=prioritized",
+        )
         self._check_space(store, learner, 1)
 
     def _check_space(

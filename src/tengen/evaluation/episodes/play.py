@@ -356,10 +356,14 @@ class Recorder(EnvWrapper):
     def step(self, actions: NDArray[Any]) -> Step:
         """See ``Env.step``."""
         step = super().step(actions)
-        taken = {"action": actions, **step._asdict()}
-        del taken["observation"], taken["is_reset"]
-        if step.life_lost is None:
-            del taken["life_lost"]
+        taken = {
+            "action": actions,
+            "reward": step.reward,
+            "terminated": step.terminated,
+            "truncated": step.truncated,
+        }
+        if step.life_lost is not None:
+            taken["life_lost"] = step.life_lost
         for i in np.flatnonzero(self._left).tolist():
             row = _row(step.observation, i)
             if step.is_reset[i]:
