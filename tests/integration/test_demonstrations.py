@@ -1,6 +1,5 @@
 """Runs that learn from demonstrations: what they refuse, and that they go on."""
 
-import json
 import shutil
 import sys
 
@@ -78,19 +77,27 @@ def test_a_run_goes_on_with_the_same_demonstrations(folder, tmp_path):
     assert num_items == (num_written - 13) // 4 + 1
     assert (np.abs(seen[:, None] - made).max(axis=2) == 0).any(axis=1).all()
     assert turns(out, "learn")[-1]["table"]["num_rows"] >= 1200
-    # Without the folder, and with other episodes, the run does not go on.
-    other = tmp_path / "other"
-    record_with(other, CARTPOLE, lambda seen: 1 - balance(seen), 4)
-    shutil.copytree(folder, tmp_path / "moved")
+    # A run keeps its folder, and has copied it.
     done = train(out, tmp_path / "moved")
     assert done.returncode == 2
     assert "store.demos" in done.stderr
-    config = json.loads((out / "run.json").read_text())
-    config["config"]["store"]["demos"] = str(other)
-    (out / "run.json").write_text(json.dumps(config))
-    done = train(out, other)
-    assert done.returncode == 2
-    assert "store.demos" in done.stderr
+    shutil.move(folder, tmp_path / "moved")
+    try:
+        done = train(out, folder, "--threads", 1)
+    finally:
+        shutil.move(tmp_path / "moved", folder)
+    assert done.returncode == 0, done.stderr
+    assert items_of(out)[0] == num_items
+
+
+@pytest.mark.slow
+def test_a_path_keeps_its_symlinks(folder, tmp_path):
+    (tmp_path / "link").symlink_to(folder.parent)
+    link = tmp_path / "link" / folder.name
+    done = train(tmp_path / "run", link, frames=0)
+    assert done.returncode == 0, done.stderr
+    config = read_config(RunDirectory(tmp_path / "run"))
+    assert config.store.demos == str(link)
 
 
 @pytest.mark.slow

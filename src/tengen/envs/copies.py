@@ -181,12 +181,16 @@ def check_reward(reward: NDArray[np.float32], task: str) -> None:
 
 
 def one_line(value: object, most: int = 100) -> str:
-    """Returns a value's text on one line, cut to at most ``most`` characters."""
+    """Returns a value's text on one line, cut to at most ``most`` characters.
+
+    Control characters, which could change a terminal, become question marks.
+    """
     try:
         text = " ".join(str(value).split())
     except RAISED:  # a foreign __str__ method, or an int with too many digits
         text = type(value).__name__
-    return text if len(text) <= most else text[: most - 3] + "..."
+    text = text if len(text) <= most else text[: most - 3] + "..."
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def raised(name: str, error: BaseException, what: str) -> EnvError:

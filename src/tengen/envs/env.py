@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.config import check
+from tengen.config import check, shown
 from tengen.tensors import ACTION_MASK, TensorSpec
 
 __all__ = [
@@ -109,7 +109,7 @@ class ActionSpec:
             check(
                 len(value) == count,
                 name,
-                value,
+                shown(value),
                 f"must have {count} entries, one per part of the action; correct the "
                 "environment",
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self
@@ -313,8 +314,8 @@ class ReplayConfig(ExperienceConfig):
     prioritized sampling, from 0 (not at all) to 1 (fully)."""
     demos: str = ""
     """Folder of demonstrations, see ``tengen demos``, which the agent also learns from.
-    They are copied into the run when it begins, but the folder must remain. Empty for
-    none. Stored as a full path."""
+    They are copied into the run when it begins. Empty for none. Stored as a full
+    path."""
     demo_share: float = bounded(0.25, 0, 1, "use 0.25", above=True, below=True)
     """Probability that an element of a batch is a demonstration, in (0, 1), if there
     are ``demos``. The learner makes ``1 / (1 - demo_share)`` times as many optimizer
@@ -351,8 +352,8 @@ class ReplayConfig(ExperienceConfig):
             )
 
     def checked(self, task: str) -> ReplayConfig:
-        """Returns the config with an absolute path of ``demos``."""
-        path = str(Path(self.demos).resolve()) if self.demos else ""
+        """Returns the config with an absolute path of ``demos``, with its symlinks."""
+        path = os.path.abspath(self.demos) if self.demos else ""
         return dataclasses.replace(self, demos=path)
 
     @property

@@ -18,7 +18,10 @@ when it is complete, and does not change afterwards.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +31,7 @@ import numpy as np
 
 from tengen.config import check, from_dict, to_dict
 from tengen.envs import ActionSpec, Arrays, EnvSpec, legal_actions
+from tengen.envs.copies import one_line
 from tengen.errors import RunError, UsageError
 from tengen.experience.games.archive import ArchiveReader, pack
 from tengen.run import (
@@ -52,6 +56,13 @@ _NAME = "demonstrations.json"
 _ADVICE = "record or import the demonstrations again"
 _MAX_EPISODES = 1_000_000
 _FLAGS = ("terminated", "truncated")
+# Maximum size of demonstrations.json; an episode needs about 40 bytes.
+_MOST_BYTES = 1 << 26
+# Size limits of an episode's file beyond its arrays: meta.json and the end of the zip
+# file; and for each column the headers, in which its name may occur three times.
+_FILE_BYTES = 1024
+_COLUMN_BYTES = 1024
+_NAME_BYTES = 12
 
 
 Episode: TypeAlias = Arrays
@@ -78,6 +89,8 @@ class Contents:
     """The undiscounted return of each episode."""
     lengths: tuple[int, ...] = ()
     """The number of steps of each episode."""
+    checksums: tuple[int, ...] = ()
+    """The CRC-32 of each episode's file."""
 
     def __post_init__(self) -> None:
         """Raises UsageError if the arrays contradict each other."""
@@ -108,6 +121,31 @@ class Contents:
             num_choices=spec.actions.num_choices,
         )
 
+    def most_bytes(self, num_steps: int) -> int:
+        """Returns the maximum size of an episode and of its file, in bytes."""
+        columns = self._columns(num_steps, has_lives=True)
+        return _FILE_BYTES + sum(
+            _COLUMN_BYTES
+            + _NAME_BYTES * len(name)
+            + np.dtype(dtype).itemsize * math.prod(shape)
+            for name, (dtype, shape) in columns.items()
+        )
+
+    def _columns(
+        self, num_steps: int, *, has_lives: bool
+    ) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """Returns the dtype and shape of each array of an episode."""
+        flags = (*_FLAGS, "life_lost") if has_lives else _FLAGS
+        return {
+            **{
+                column: (spec.dtype, (num_steps + 1, *spec.shape))
+                for column, spec in self.observations.items()
+            },
+            "action": (self.action.dtype, (num_steps, *self.action.shape)),
+            "reward": ("float32", (num_steps,)),
+            **dict.fromkeys(flags, ("bool", (num_steps,))),
+        }
+
     def check_episode(self, episode: Episode, name: object) -> None:
         """Checks that an episode is complete and fits the environment.
 
@@ -125,19 +163,10 @@ class Contents:
             return UsageError(f"{what} of {name} {rule}; {_ADVICE}")
 
         num_steps = len(np.atleast_1d(episode.get("reward", np.zeros(0))))
-        lives = episode.keys() & {"life_lost"}
-        wanted = {
-            **{
-                column: (spec.dtype, (num_steps + 1, *spec.shape))
-                for column, spec in self.observations.items()
-            },
-            "action": (self.action.dtype, (num_steps, *self.action.shape)),
-            "reward": ("float32", (num_steps,)),
-            **dict.fromkeys((*_FLAGS, *lives), ("bool", (num_steps,))),
-        }
+        wanted = self._columns(num_steps, has_lives="life_lost" in episode)
         if num_steps == 0 or episode.keys() != wanted.keys():
-            rule = f"must be {', '.join(wanted)} of at least one step"
-            raise refuse(f"columns ({', '.join(episode)})", rule)
+            rule = f"must be {one_line(', '.join(wanted), 400)} of at least one step"
+            raise refuse(f"columns ({one_line(', '.join(episode), 400)})", rule)
         for column, (dtype, shape) in wanted.items():
             array = episode[column]
             if (array.dtype.name, array.shape) != (dtype, shape):
@@ -152,7 +181,7 @@ class Contents:
         action, choices = episode["action"], self.num_choices
         flat = action.reshape(num_steps, -1)
         if choices and not ((flat >= 0) & (flat < choices)).all():
-            raise refuse("action", f"must be 0 to {np.array(choices) - 1}")
+            raise refuse("action", f"must be 0 to {one_line(np.array(choices) - 1)}")
         if ACTION_MASK in episode:
             mask = episode[ACTION_MASK][:-1]
             starts = np.cumsum((0, *choices[:-1]))
@@ -181,25 +210,37 @@ class Demonstrations:
         self.folder = folder
         path = folder / _NAME
         kept = read_object(
-            path, "demonstrations", schema=_SCHEMA, advice=_ADVICE, error=UsageError
+            path,
+            "demonstrations",
+            schema=_SCHEMA,
+            advice=_ADVICE,
+            error=UsageError,
+            most_bytes=_MOST_BYTES,
         )
         self.contents = from_dict(Contents, kept, str(path))
         lengths, returns = self.contents.lengths, self.contents.returns
+        checksums = self.contents.checksums
         num_steps = sum(max(0, length) for length in lengths)
         check(
-            0 < len(lengths) == len(returns) <= _MAX_EPISODES
+            0 < len(lengths) == len(returns) == len(checksums) <= _MAX_EPISODES
             and min(lengths) > 0
             and num_steps < 2**40,
             "lengths",
             f"{len(lengths)} in {path}",
-            f"must be those of 1 to {_MAX_EPISODES:,} episodes, with their returns; "
-            f"{_ADVICE}",
+            f"must be those of 1 to {_MAX_EPISODES:,} episodes, with their returns and "
+            f"checksums; {_ADVICE}",
         )
 
     @property
     def num_steps(self) -> int:
         """Total number of steps of all episodes."""
         return sum(self.contents.lengths)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of ``contents``, which differs if any episode differs."""
+        text = json.dumps(to_dict(self.contents), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def check_fits(self, spec: EnvSpec) -> None:
         """Checks that the episodes are of an environment, without reading them.
@@ -211,7 +252,7 @@ class Demonstrations:
         check(
             own.task == wanted.task,
             "demonstrations",
-            f"of {own.task}, in {self.folder}",
+            f"of {one_line(own.task)}, in {self.folder}",
             f"must be of {wanted.task}; choose others",
         )
         for name in ("observations", "action", "num_choices"):
@@ -219,8 +260,9 @@ class Demonstrations:
             check(
                 given == needed,
                 name,
-                f"{given}, in {self.folder}",
-                f"must be {needed}, as {spec.name} has changed; {_ADVICE}",
+                f"{one_line(given, 400)}, in {self.folder}",
+                f"must be {one_line(needed, 400)}, as {spec.name} has changed; "
+                f"{_ADVICE}",
             )
 
     def episode(self, index: int) -> Episode:
@@ -232,19 +274,27 @@ class Demonstrations:
         Raises:
             UsageError: The file is missing, damaged, or not of this environment.
         """
-        path = _path(self.folder, index)
+        path, contents = _path(self.folder, index), self.contents
         try:
-            with _EpisodeReader(path) as reader:
+            most_bytes = contents.most_bytes(contents.lengths[index])
+            with _EpisodeReader(path, most_bytes=most_bytes) as reader:
+                checksum = zlib.crc32(reader.read_all())
                 episode = {name: reader.read(name) for name in reader.names()}
         except RunError as error:
             raise UsageError(str(error)) from error
-        self.contents.check_episode(episode, path)
-        length = self.contents.lengths[index]
-        found = len(episode["reward"])
-        if found != length:
-            raise UsageError(
-                f"length ({found}) of {path} must be {length}, as in {_NAME}; {_ADVICE}"
-            )
+        for name, spec in contents.observations.items():
+            # ``pack`` narrows unsigned columns.
+            if name in episode and {episode[name].dtype.kind, spec.dtype[0]} == {"u"}:
+                episode[name] = episode[name].astype(spec.dtype)
+        contents.check_episode(episode, path)
+        for what, found, wanted in (
+            ("length", len(episode["reward"]), contents.lengths[index]),
+            ("return", _return_of(episode), contents.returns[index]),
+            ("checksum", checksum, contents.checksums[index]),
+        ):
+            if found != wanted:
+                rule = f"must be {wanted}, as in {_NAME}"
+                raise UsageError(f"{what} ({found}) of {path} {rule}; {_ADVICE}")
         return episode
 
     def __iter__(self) -> Iterator[Episode]:
@@ -279,6 +329,7 @@ def write_demonstrations(
     contents = Contents.of(spec, source)
     returns: list[float] = []
     lengths: list[int] = []
+    checksums: list[int] = []
 
     def write(temporary: Path) -> None:
         def add(episode: Episode) -> None:
@@ -287,12 +338,13 @@ def write_demonstrations(
             contents.check_episode(episode, f"episode {index}")
             data = pack({}, episode, deflates=True)
             _path(temporary, index).write_bytes(data)
-            returns.append(float(episode["reward"].sum(dtype=np.float64)))
+            returns.append(_return_of(episode))
             lengths.append(len(episode["reward"]))
+            checksums.append(zlib.crc32(data))
 
         record(add)
         check(bool(lengths), "episodes", 0, "must be at least 1; record one")
-        counts = {"returns": returns, "lengths": lengths}
+        counts = {"returns": returns, "lengths": lengths, "checksums": checksums}
         text = json.dumps({**to_dict(contents), **counts}, indent=1)
         (temporary / _NAME).write_text(text)
 
@@ -318,6 +370,11 @@ class _EpisodeReader(ArchiveReader):
     def advice(path: Path) -> str:
         """See ``ArchiveReader.advice``."""
         return _ADVICE
+
+
+def _return_of(episode: Episode) -> float:
+    # Exact, because the order of a sum depends on the machine.
+    return math.fsum(episode["reward"].tolist())
 
 
 def _path(folder: Path, index: int) -> Path:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -139,6 +139,7 @@ def _record_keys(args: argparse.Namespace) -> dict[str, Any]:
         keys,
         f"must be {count} different characters, one for each action of {args.task}",
     )
+    shown = sys.stderr if args.json else sys.stdout
     try:
         env: envs.Env = envs.make_filmed(args.task, 1, args.seed, 1)
     except UsageError:
@@ -147,21 +148,30 @@ def _record_keys(args: argparse.Namespace) -> dict[str, Any]:
         demos = write_demonstrations(
             args.out,
             env.spec,
-            lambda add: _play(env, keys, args.episodes, add),
+            lambda add: _play(env, keys, args.episodes, add, shown),
             source="keys",
         )
     return _told(demos, args)
 
 
-def _play(env: envs.Env, keys: str, num_episodes: int, add: Add) -> None:
-    """Lets the user play episodes; returns early if the input ends or with Ctrl-C."""
+def _play(env: envs.Env, keys: str, num_episodes: int, add: Add, shown: TextIO) -> None:
+    """Lets the user play episodes; returns early if the input ends or with Ctrl-C.
+
+    Args:
+        env: The environment, of one copy.
+        keys: The key of each action.
+        num_episodes: Number of episodes.
+        add: Called with each episode.
+        shown: Where prompts and pictures are printed.
+    """
     recorder = Recorder(env, num_episodes, add)
     num_over, total = 0, 0.0
     with contextlib.suppress(KeyboardInterrupt), _keyboard() as read:
         seen = recorder.reset()
         while num_over < num_episodes:
-            _show(env, seen)
-            print(f"episode {num_over + 1}, return {total:g}; keys {keys}", flush=True)
+            _show(env, seen, shown)
+            prompt = f"episode {num_over + 1}, return {total:g}; keys {keys}"
+            print(prompt, file=shown, flush=True)
             key = read()
             if key in _END_OF_INPUT:
                 return
@@ -173,7 +183,8 @@ def _play(env: envs.Env, keys: str, num_episodes: int, add: Add) -> None:
             total += float(step.reward[0])
             if step.terminated[0] or step.truncated[0]:
                 num_over += 1
-                print(f"episode {num_over} has ended with return {total:g}")
+                ended = f"episode {num_over} has ended with return {total:g}"
+                print(ended, file=shown)
                 step, total = recorder.step(action), 0.0
             seen = step.observation
 
@@ -195,12 +206,13 @@ def _keyboard() -> Iterator[Callable[[], str]]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, kept)
 
 
-def _show(env: envs.Env, seen: envs.Arrays) -> None:
+def _show(env: envs.Env, seen: envs.Arrays, shown: TextIO) -> None:
     """Draws a frame on a terminal; prints the observation if there are no frames."""
     if not isinstance(env, envs.FilmedEnv):
-        print("\n".join(f"{name} {array[0]}" for name, array in seen.items()))
+        numbers = "\n".join(f"{name} {array[0]}" for name, array in seen.items())
+        print(numbers, file=shown)
         return
-    if not sys.stdout.isatty():
+    if not shown.isatty():
         return
     picture = env.picture(0)
     size = shutil.get_terminal_size()
@@ -216,15 +228,15 @@ def _show(env: envs.Env, seen: envs.Arrays) -> None:
         )
         for upper, lower in zip(small[::2], small[1::2], strict=False)
     ]
-    print("\033[H\033[J" + "\n".join(f"{line}\033[0m" for line in lines))
+    print("\033[H\033[J" + "\n".join(f"{line}\033[0m" for line in lines), file=shown)
 
 
 def demos_import_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen demos import``."""
     parser.add_argument(
         "dataset",
-        help="a Minari dataset on this machine: its name, such as "
-        "D4RL/pointmaze/umaze-v2, or its folder",
+        help="a Minari dataset on this machine: its name or its folder; no agent "
+        "learns from continuous actions yet",
     )
     parser.add_argument("--task", help="the environment (that of the dataset)")
     _add_out(parser)
@@ -352,9 +364,9 @@ def _told(demos: Demonstrations, args: argparse.Namespace) -> dict[str, Any]:
     mean = float(np.mean(returns))
     if not args.json:
         print(
-            f"{demos.folder}: episodes of {contents.task}: {len(returns)}, by "
-            f"{contents.source}; returns {min(returns):g} to {max(returns):g}, mean "
-            f"{mean:g}; {demos.num_steps:,} steps"
+            f"{demos.folder}: episodes of {one_line(contents.task)}: {len(returns)}, "
+            f"by {one_line(contents.source)}; returns {min(returns):g} to "
+            f"{max(returns):g}, mean {mean:g}; {demos.num_steps:,} steps"
         )
     return {
         "folder": str(demos.folder),

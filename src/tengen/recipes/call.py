@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -98,7 +99,8 @@ class Call:
         if self.actors is not None:
             first.append(f"launch.roles.actor.count={self.actors}")
         if self.demos is not None:
-            path = str(Path(self.demos).resolve())
+            # Not resolved, because another host may have other symlinks.
+            path = os.path.abspath(self.demos)
             first.append(f"store.demos={json.dumps(path)}")
         self.settings = [*first, *self.settings]
 
@@ -308,6 +310,7 @@ class Call:
 
     def _task(self, config: RunConfig, run: RunDirectory) -> RunConfig:
         config.check_task()
+        config.family.check_given(run)
         return config
 
     def _launcher(self, config: RunConfig, run: RunDirectory) -> RunConfig:

@@ -12,6 +12,7 @@ import gzip
 import hashlib
 import json
 import os
+import stat
 import threading
 import zlib
 from collections import OrderedDict
@@ -58,6 +59,7 @@ def read_object(
     schema: int,
     advice: str,
     error: type[TengenError] = RunError,
+    most_bytes: int | None = None,
 ) -> dict[str, Any]:
     """Returns the JSON object in a file, after checking its ``schema``.
 
@@ -67,13 +69,24 @@ def read_object(
         schema: The newest schema version that the caller supports.
         advice: Advice for the user if the file is unreadable or damaged.
         error: The exception class for an unreadable or damaged file.
+        most_bytes: Maximum size of the file in bytes; None for any size.
 
     Raises:
         UsageError: The file's schema is newer than ``schema``.
         RunError: The file is unreadable or damaged; raised as ``error`` if given.
     """
     try:
-        content: Any = json.loads(path.read_bytes())
+        # Without O_NONBLOCK, opening a FIFO would wait for its writer.
+        with open(
+            path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)
+        ) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise error(f"{name} ({path}) must be a regular file; {advice}")
+            if most_bytes is not None and status.st_size > most_bytes:
+                rule = f"must have at most {most_bytes} bytes"
+                raise error(f"{name} ({path}) {rule}; {advice}")
+            content: Any = json.loads(file.read())
     except OSError as failure:
         raise error(
             f"{name} ({path}) cannot be read, {os_reason(failure)}; {advice}"

@@ -1,7 +1,9 @@
 """Folders of demonstrations: what is written is read, and nothing else is accepted."""
 
 import json
+import os
 import shutil
+import tracemalloc
 import zipfile
 from dataclasses import replace
 
@@ -57,6 +59,35 @@ def test_what_is_written_is_read(tmp_path, spec):
     # Other programs can read the files.
     with np.load(tmp_path / "demos" / "000002.npz") as file:
         np.testing.assert_array_equal(file["reward"], episodes[2]["reward"])
+
+
+def test_screens_that_compress_well_are_read(tmp_path):
+    """Their file is 300 times smaller than the 70 MB that it inflates to."""
+    screens = TensorSpec(dtype="uint8", shape=(84, 84))
+    spec = replace(SPEC, observations={"observation": screens})
+    columns = {"observation": np.zeros((10_001, 84, 84), np.uint8)}
+    columns["observation"][::7, 1] = 3
+    episode = {**episode_of(SPEC, 10_000), **columns}
+    for name in SPEC.observations:
+        del episode[name]
+    written = write_episodes(tmp_path / "demos", spec, [episode])
+    path = tmp_path / "demos" / "000000.npz"
+    assert 64 * path.stat().st_size < columns["observation"].nbytes > 1 << 26
+    same(written.episode(0), episode)
+
+
+def test_small_numbers_of_a_wide_type_are_read(tmp_path):
+    wide = TensorSpec(dtype="uint32", shape=(2,))
+    spec = replace(SPEC, observations={"observation": wide})
+    written = write_episodes(tmp_path / "demos", spec, [episode_of(spec, 3)])
+    same(written.episode(0), episode_of(spec, 3))
+
+
+def test_long_names_of_many_arrays_are_read(tmp_path):
+    names = ["observation/" + "\u00e9" * 3000 + str(i) for i in range(50)]
+    spec = replace(SPEC, observations=dict.fromkeys(names, TensorSpec(shape=())))
+    written = write_episodes(tmp_path / "demos", spec, [episode_of(spec, 1)])
+    same(written.episode(0), episode_of(spec, 1))
 
 
 def test_equal_episodes_give_equal_files(tmp_path):
@@ -127,7 +158,7 @@ def test_an_unfit_episode_is_refused_and_leaves_nothing(tmp_path, name):
     path.write_bytes(pack({}, UNFIT[name]))
     demos = Demonstrations(tmp_path / "demos")
     demos.episode(0)
-    with refused(UsageError, str(path)):
+    with refused(UsageError, name, str(path)):
         demos.episode(1)
 
 
@@ -209,6 +240,7 @@ def test_objects_are_not_unpickled(folder):
     [
         {"lengths": [5, 5]},
         {"lengths": [5, 5, 0]},
+        {"checksums": [5, 5]},
         {"lengths": [5, 5, 2**60]},
         {"lengths": [], "returns": []},
         {"lengths": 3},
@@ -236,6 +268,82 @@ def test_an_episode_of_another_length_is_refused(folder):
     path.write_text(path.read_text().replace("5,", "4,", 1))
     with refused(UsageError, "length (5)"):
         list(Demonstrations(folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("returns", 2.25), ("checksums", 1), ("lengths", 4)]
+)
+def test_an_episode_that_is_not_the_listed_one_is_refused(folder, name, value):
+    path = folder / "demonstrations.json"
+    contents = json.loads(path.read_text())
+    digest = Demonstrations(folder).digest
+    contents[name][1] = value
+    path.write_text(json.dumps(contents))
+    demos = Demonstrations(folder)
+    assert demos.digest != digest
+    demos.episode(0)
+    with refused(UsageError, f"{name[:-1]} (", str(folder / "000001.npz"), str(value)):
+        demos.episode(1)
+
+
+def test_another_episode_of_equal_length_changes_the_digest(tmp_path):
+    digests = set()
+    for seed in (1, 1, 2):
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        one = broken(seed=seed, reward=np.ones(5, np.float32))
+        digests.add(write_episodes(folder, SPEC, [one]).digest)
+    assert len(digests) == 2
+
+
+def test_a_bomb_of_a_file_does_not_go_off(folder):
+    path = folder / "000001.npz"
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("bomb.npy", bytes(40_000_000))
+    tracemalloc.start()
+    with refused(UsageError, str(path)):
+        Demonstrations(folder).episode(1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2_000_000
+
+
+@pytest.mark.parametrize("name", ["000001.npz", "demonstrations.json"])
+def test_what_is_no_regular_file_or_too_large_is_refused(folder, name):
+    path = folder / name
+    for change in (os.mkfifo, os.mkdir, lambda path: path.open("w").truncate(1 << 33)):
+        path.unlink()
+        change(path)
+        tracemalloc.start()
+        with refused(UsageError, str(path)):
+            Demonstrations(folder).episode(1)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 200_000_000
+        if path.is_dir():
+            path.rmdir()
+            path.touch()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"task": "x" * 100_000},
+        {"num_choices": [2] * 100_000},
+        {"observations": {"x" * 50_000: {"dtype": "uint8", "shape": [1]}}},
+    ],
+)
+def test_a_long_value_makes_no_long_message(folder, change):
+    path = folder / "demonstrations.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+
+    def use():
+        demos = Demonstrations(folder)
+        list(demos)
+        demos.check_fits(SPEC)
+
+    with pytest.raises(UsageError) as caught:
+        use()
+    assert len(str(caught.value)) < 2000
 
 
 def test_a_text_that_is_no_json_is_refused(folder):

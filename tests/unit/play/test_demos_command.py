@@ -12,6 +12,7 @@ import pytest
 
 from tengen import cli
 from tengen.experience import Demonstrations
+from tests.unit.experience.made_demos import made_episodes, write_episodes
 
 pytest.importorskip("gymnasium")
 
@@ -28,8 +29,7 @@ def demos(capsys):
     def run(*words):
         code = cli.main(["demos", *map(str, words), "--json"])
         captured = capsys.readouterr()
-        lines = captured.out.splitlines()
-        report = json.loads(lines[-1]) if code == 0 else None
+        report = json.loads(captured.out) if code == 0 else None
         return code, report, captured.err
 
     return run
@@ -63,16 +63,35 @@ def test_an_agent_is_recorded_as_eval_scores_it(tmp_path, publish_agent, demos, 
     assert [float(e["reward"].sum()) for e in read] == pytest.approx(report["returns"])
     shown = demos("show", tmp_path / "demos")
     assert shown == (0, {**report, "folder": str(tmp_path / "demos")}, "")
+    path = tmp_path / "demos" / "demonstrations.json"
+    contents = json.loads(path.read_text())
+    contents["returns"][20] += 1
+    path.write_text(json.dumps(contents))
+    code, _, error = demos("show", tmp_path / "demos")
+    assert (code, error.count("\n")) == (2, 1)
+    assert "000020.npz" in error
+
+
+def test_a_source_prints_one_line_without_control_characters(tmp_path, capsys):
+    spec, episodes = made_episodes(PLAIN, lambda seen: np.zeros(1, np.int64), 1)
+    source = "a\x1b[31m\nname" + "x" * 5000
+    write_episodes(tmp_path / "demos", spec, episodes, source)
+    assert cli.main(["demos", "show", str(tmp_path / "demos")]) == 0
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    assert len(out) < 1000
+    assert "\x1b" not in out
 
 
 def test_a_person_plays_with_keys(tmp_path, demos, press):
     press("x" + "ad" * 4 + "\n" + "aa" + "d" * 10)
     out = tmp_path / "demos"
-    code, report, _ = demos(
+    code, report, prompts = demos(
         "record", PLAIN, "--keys", "ad", "--episodes", 2, "--out", out
     )
     assert code == 0
     assert report["lengths"] == [10, 10]
+    assert "keys ad" in prompts
     first, second = Demonstrations(out)
     assert first["action"].tolist() == [0, 1] * 4 + [0, 0]
     assert second["action"].tolist() == [1] * 10

@@ -12,6 +12,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import stat
 import struct
 import tokenize
 import zipfile
@@ -41,8 +42,9 @@ _PADDING_FIELD = 0xD935  # the extra field that zip alignment tools use for padd
 _DEFLATE_LEVEL = 1
 _LEAST_GAIN = 1 / 8
 _RAW_DEFLATE = -15  # zlib's window size for deflated data without a zlib header
-# Limit of the inflated size of all entries (zip bombs): the larger of _MOST_BYTES and
-# _MOST_GAIN times the file's size. No genuine large file compresses better in total.
+# Limit of the inflated size of all columns (zip bombs) if the caller knows none: the
+# larger of _MOST_BYTES and _MOST_GAIN times the file's size. No genuine large segment
+# compresses better in total.
 _MOST_BYTES = 1 << 26
 _MOST_GAIN = 64
 # Maximum size of meta.json; its parsed values need many times as much memory.
@@ -94,32 +96,44 @@ class ArchiveReader(Closable):
 
     Args:
         path: The archive.
+        most_bytes: Maximum size of the file and of all inflated columns, in bytes; None
+            for a limit that depends on the file's size.
 
     Raises:
         UsageError: The file has an unsupported schema.
-        RunError: The file is missing, truncated or damaged.
+        RunError: The file is missing, truncated, damaged or too large.
     """
 
     noun: ClassVar[str] = "segment"
     """What the file is called in error messages."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, most_bytes: int | None = None) -> None:
         self.path = path
         try:
-            self._descriptor = os.open(path, os.O_RDONLY)
+            # Without O_NONBLOCK, opening a FIFO would wait for its writer.
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         except (OSError, ValueError) as error:
             why = os_reason(error) if isinstance(error, OSError) else "invalid path"
             raise RunError(
                 f"{self.noun} ({path}) cannot be opened, {why}; {self.advice(path)}"
             ) from error
         try:
-            self.size_bytes = os.fstat(self._descriptor).st_size
+            status = os.fstat(self._descriptor)
+            self.size_bytes = status.st_size
+            if not stat.S_ISREG(status.st_mode):
+                raise ValueError("it is not a regular file")
+            if most_bytes is None:
+                most_bytes = max(_MOST_BYTES, _MOST_GAIN * self.size_bytes)
+            if self.size_bytes > most_bytes:
+                raise ValueError(f"it has more than {most_bytes} bytes")
+            self._most_bytes = most_bytes
             with (
                 open(self._descriptor, "rb", closefd=False) as file,
                 zipfile.ZipFile(file) as archive,
             ):
                 self._entries = {info.filename: info for info in archive.infolist()}
-            self._num_bytes = sum(info.file_size for info in self._entries.values())
+            columns = self._entries.keys() - {"meta.json"}
+            self._num_bytes = sum(self._entries[name].file_size for name in columns)
             self.meta = self._read_meta()
         except BaseException as error:
             self.close()
@@ -204,8 +218,7 @@ class ArchiveReader(Closable):
         if entry == "meta.json":
             num_bytes, most = info.file_size, _MOST_META_BYTES
         else:
-            num_bytes = self._num_bytes
-            most = max(_MOST_BYTES, _MOST_GAIN * self.size_bytes)
+            num_bytes, most = self._num_bytes, self._most_bytes
         if info.compress_size > self.size_bytes or num_bytes > most:
             raise self._damaged(f"{entry} declares an impossible size")
         data = self._pread(start, info.compress_size)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from tengen import envs
 from tengen.actors import StepBlock
 from tengen.actors.playback import play_back
 from tengen.agents import EnvironmentAgent
+from tengen.config import from_dict, to_dict
 from tengen.errors import UsageError
 from tengen.experience import (
     Demonstrations,
@@ -26,7 +28,7 @@ from tengen.experience import (
     plan_steps,
 )
 from tengen.roles.config.run_config import Family, RunConfig, Schedule
-from tengen.run import RunDirectory
+from tengen.run import RunDirectory, publish_json, read_object
 from tengen.run.publish import reach
 from tengen.store import Column, Store
 
@@ -41,6 +43,7 @@ _QUEUE_S = 0.02
 _REPLAY_S = 0.25
 # Name of the store's writer that inserts demonstrations.
 _DEMO_WRITER = "demonstrations"
+_SCHEMA = 1
 
 
 def steps_of(experience: Experience) -> StepTable:
@@ -77,7 +80,7 @@ class Environments(Family, agents=EnvironmentAgent):
         net: NetDoor | None = None,
     ) -> StepTable:
         """See ``Family.open_experience``."""
-        demos = self._demos()
+        copied = self._copied(run)
         steps = StepTable(
             *self._table(run),
             self.config.seed,
@@ -87,11 +90,11 @@ class Environments(Family, agents=EnvironmentAgent):
             directory=directory,
             net=net,
             mixture=self._mixture,
-            num_demos=0 if demos is None else demos.num_items,
+            num_demos=0 if copied is None else copied.num_items,
         )
-        if demos is not None:
+        if copied is not None:
             try:
-                self._add_demos(steps, demos)
+                self._add_demos(run, steps, copied)
             except BaseException:
                 steps.close()
                 raise
@@ -108,6 +111,16 @@ class Environments(Family, agents=EnvironmentAgent):
 
         return ExperiencePart(open_draws)
 
+    def check_given(self, run: RunDirectory) -> None:
+        """See ``Family.check_given``; reads all demonstrations before they are copied.
+
+        A run that has copied them does not need the folder.
+        """
+        copied = self._copied(run)
+        if copied is not None and not copied.is_complete:
+            for _ in self._demos():
+                pass
+
     def check_room(self, run: RunDirectory, directory: Path | None = None) -> str:
         """See ``Family.check_room``."""
         return self.plan_table(run, directory).room.line
@@ -118,13 +131,13 @@ class Environments(Family, agents=EnvironmentAgent):
         Raises:
             UsageError: The table does not fit into the memory or the disk.
         """
-        demos = self._demos()
+        copied = self._copied(run)
         return plan_steps(
             *self._table(run),
             num_slots=self._num_slots,
             batch_size=self.config.learner.batch_size,
             directory=directory,
-            num_demos=0 if demos is None else demos.num_items,
+            num_demos=0 if copied is None else copied.num_items,
         )
 
     @property
@@ -139,22 +152,42 @@ class Environments(Family, agents=EnvironmentAgent):
         config = self._table_config()
         return Mixture(config.demo_share, self.config.seed) if config.demos else None
 
-    def _demos(self) -> _Demos | None:
-        """Returns the run's demonstrations; None if it has none.
+    def _demos(self) -> Demonstrations:
+        """Returns the folder of demonstrations.
+
+        Raises:
+            UsageError: The folder is missing, damaged, or not of the task.
+        """
+        demos = Demonstrations(Path(self._table_config().demos))
+        demos.check_fits(envs.env_spec(self.config.task))
+        return demos
+
+    def _copied(self, run: RunDirectory) -> _Copied | None:
+        """Returns the record of the demonstrations to copy; None if there are none.
+
+        The folder is opened only if the run has no record.
+
+        Raises:
+            UsageError: The folder is missing, damaged, or not of the task.
+            RunError: The record is damaged.
+        """
+        if not self._table_config().demos:
+            return None
+        path = _record(run)
+        if path.exists():
+            advice = "restore it from a copy, or choose another --out"
+            kept = read_object(path, "record", schema=_SCHEMA, advice=advice)
+            return from_dict(_Copied, kept, str(path))
+        return self._counted(self._demos())[1]
+
+    def _counted(self, demos: Demonstrations) -> tuple[int, _Copied]:
+        """Returns the number of blocks of the demonstrations' steps, and the record.
 
         The episodes are written as one sequence of steps. The first episodes follow
         again after the last one, so that every step is in an item after the burn-in.
-
-        Raises:
-            UsageError: The folder is missing or damaged.
         """
-        config = self._table_config()
-        if not config.demos:
-            return None
-        demos = Demonstrations(Path(config.demos))
-        demos.check_fits(envs.env_spec(self.config.task))
         layout = self._agent.layout_of(self.config.signature)
-        block_steps = layout.block_steps(self._agent.actor.turn_steps)
+        block_steps = layout.block_steps(layout.period)
         lengths = np.array(demos.contents.lengths, np.int64)
         num_steps = int((lengths + 1).sum())
         num_blocks = -(-(num_steps + layout.num_stored) // block_steps)
@@ -163,9 +196,9 @@ class Environments(Family, agents=EnvironmentAgent):
         before = np.zeros(layout.num_stored - 1, np.bool_)
         played = np.resize(is_reset, num_blocks * block_steps)
         ends = layout.ends(0, np.concatenate([before, played]))
-        return _Demos(demos, num_blocks, int(ends.sum()))
+        return num_blocks, _Copied(digest=demos.digest, num_items=int(ends.sum()))
 
-    def _add_demos(self, steps: StepTable, demos: _Demos) -> None:
+    def _add_demos(self, run: RunDirectory, steps: StepTable, copied: _Copied) -> None:
         """Inserts the demonstrations that the table does not have yet.
 
         Raises:
@@ -173,37 +206,43 @@ class Environments(Family, agents=EnvironmentAgent):
         """
         table, config = steps.demos, self.config
         assert table is not None
-        if table.num_inserts < demos.num_items:
+        num_inserts = table.num_inserts
+        if num_inserts < copied.num_items:
+            demos = self._demos()
+            num_blocks, found = self._counted(demos)
+            if found != replace(copied, is_complete=False):
+                raise self._changed()
+            # First, so that a process that continues after a kill copies the same ones.
+            publish_json(_record(run), to_dict(found))
             spec = envs.env_spec(config.task)
-            layout, agent = steps.layout, self._agent
+            layout = steps.layout
             block = StepBlock(
-                agent.columns(spec),
+                self._agent.columns(spec),
                 1,
-                layout.block_steps(agent.actor.turn_steps),
+                layout.block_steps(layout.period),
                 is_closed=layout.is_closed,
                 num_before=layout.num_before,
             )
             writer = table.repeating_writer(_DEMO_WRITER)
 
             def write(columns: envs.Arrays, state: envs.Arrays) -> int:
-                reach("demos.block", demos.episodes.folder)
+                reach("demos.block", demos.folder)
                 return writer.append(columns, state)
 
-            play_back(
-                spec,
-                demos.episodes,
-                config.signature,
-                block,
-                write,
-                demos.num_blocks,
-            )
+            play_back(spec, demos, config.signature, block, write, num_blocks)
             steps.flush()
-        if table.num_inserts != demos.num_items:
-            raise UsageError(
-                f"store.demos ({demos.episodes.folder}) must not change during a run, "
-                "which has copied other demonstrations; restore the folder, or choose "
-                "another --out"
-            )
+            num_inserts = table.num_inserts
+        if num_inserts != copied.num_items:
+            raise self._changed()
+        if not copied.is_complete:
+            publish_json(_record(run), to_dict(replace(copied, is_complete=True)))
+
+    def _changed(self) -> UsageError:
+        return UsageError(
+            f"store.demos ({self._table_config().demos}) must not change during a run, "
+            "which has copied other demonstrations; restore the folder, or choose "
+            "another --out"
+        )
 
     def _table_config(self) -> ReplayConfig:
         config, spec = self.config, envs.env_spec(self.config.task)
@@ -225,12 +264,19 @@ class Environments(Family, agents=EnvironmentAgent):
         return run.experience / "steps", columns, layout, self._table_config()
 
 
-class _Demos(NamedTuple):
-    """A run's demonstrations, and their items in the table."""
+@dataclass(frozen=True, kw_only=True)
+class _Copied:
+    """A run's record of the demonstrations that it copies into its table."""
 
-    episodes: Demonstrations
-    """The folder of episodes."""
-    num_blocks: int
-    """Number of blocks of steps to write."""
+    schema: int = _SCHEMA
+    """Version of the format."""
+    digest: str
+    """``Demonstrations.digest``."""
     num_items: int
-    """Number of items in these blocks."""
+    """Number of items in the table."""
+    is_complete: bool = False
+    """Whether the table has all items, so that the folder is not needed."""
+
+
+def _record(run: RunDirectory) -> Path:
+    return run.experience / "demonstrations.json"

@@ -263,6 +263,16 @@ class Family:
         """
         raise NotImplementedError(f"{type(self).__name__} must have parts of batches")
 
+    def check_given(self, run: RunDirectory) -> None:
+        """Checks the data from outside that a run begins with; the default has none.
+
+        Args:
+            run: The run, which need not exist yet.
+
+        Raises:
+            UsageError: The data is missing, damaged, or does not fit the task.
+        """
+
     def check_room(self, run: RunDirectory, directory: Path | None = None) -> str:
         """Checks that the experience fits into this host's memory and disk.
 
