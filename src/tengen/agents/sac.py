@@ -193,10 +193,10 @@ class SacUpdate(Update):
         import torch
 
         from tengen.nets.modules.critics import Critics
-        from tengen.nets.modules.standard import Standard
+        from tengen.nets.modules.standard import has_statistics
 
         # Statistics of observations begin with other operations than they continue.
-        self.is_recordable = not any(isinstance(m, Standard) for m in net.modules())
+        self.is_recordable = not has_statistics(net)
         self._agent = agent
         self._actions = actions
         self.critics = Critics(net, agent.num_critics, actions)

@@ -14,7 +14,14 @@ from torch import Tensor, nn
 
 from tengen.nets.modules.exporting import is_exporting
 
-__all__ = ["WINDOW_ROWS", "RunningSums", "Standard", "forget_rows", "uncounted"]
+__all__ = [
+    "WINDOW_ROWS",
+    "RunningSums",
+    "Standard",
+    "forget_rows",
+    "has_statistics",
+    "uncounted",
+]
 
 WINDOW_ROWS = 1_000_000.0
 """Maximum total weight of the rows in the statistics. After that, the weight of a row
@@ -63,6 +70,11 @@ def forget_rows(net: nn.Module) -> None:
     """Calls ``forget`` on every ``RunningSums`` module of a network."""
     for module in _running(net):
         module.forget()
+
+
+def has_statistics(net: nn.Module) -> bool:
+    """Returns whether a network computes statistics of its inputs."""
+    return bool(_running(net))
 
 
 def _running(net: nn.Module) -> list[RunningSums]:
