@@ -3,9 +3,7 @@
 Mutations that fail these tests: a flipped sign of the advantage (A2C, PPO, V-trace),
 the value of step t instead of t + 1, and no bootstrap (DQN), a recurrent state that is
 cleared at each step in learning (R2D2), a flipped sign of the policy loss (SAC),
-ignored action masks (doors), intrinsic rewards of 0 (the exploring agents), a flipped
-sign of the advantage (MAPPO), and observations of agents in another order than their
-actions (QMIX, VDN).
+ignored action masks (doors), and intrinsic rewards of 0 (the exploring agents).
 Mutations of R2D2 that pass in the maze: no bootstrap, because small penalties show the
 way, a stored state of zero, a stored state that is reused after the burn-in, a state
 that continues in the next episode, and targets of step t. The slow reference test in
