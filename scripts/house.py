@@ -229,13 +229,20 @@ def symbols_without_caller() -> list[str]:
     The name of such a symbol occurs only in its definition: not in the package, the
     benchmarks, the scripts, the examples or the documentation. Tests do not count as
     callers. Names that begin with ``visit_``, ``do_`` and ``test_`` are skipped,
-    because libraries call them.
+    because libraries call them, and so are names that end with ``_arguments`` and
+    classes with a ``kind``, because ``tengen.cli`` and ``OpenConfig`` look them up.
     """
     words = words_of_users()
     return sorted(
         f"{module}.{name}"
-        for module, _, name in definitions()
-        if not name.startswith(("_", "visit_", "do_", "test_")) and words[name] == 1
+        for module, node, name in definitions()
+        if not name.startswith(("_", "visit_", "do_", "test_"))
+        and not name.endswith("_arguments")
+        and not any(
+            isinstance(line, ast.AnnAssign) and last_name(line.target) == "kind"
+            for line in getattr(node, "body", [])
+        )
+        and words[name] == 1
     )
 
 

@@ -4,8 +4,6 @@ import threading
 
 import torch
 
-__all__ = ["HostDevice"]
-
 
 class HostDevice:
     """The CPU as a ``Device`` whose steps run synchronously."""

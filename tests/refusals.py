@@ -4,8 +4,6 @@ from contextlib import contextmanager
 
 import pytest
 
-__all__ = ["refused"]
-
 
 @contextmanager
 def refused(kind, *named):

@@ -11,8 +11,6 @@ from scripts.manifests import jobs, mpi, ray
 from scripts.manifests.pods import Object
 from scripts.manifests.table import K8S, MPI_WORKERS
 
-__all__ = ["file_texts"]
-
 _WIDTH = 88
 _MADE = "Generated from scripts/manifests by scripts/check_manifests.py --write."
 _LEARNER = """\

@@ -14,8 +14,6 @@ from scripts.manifests.table import K8S
 
 from tengen.errors import UsageError
 
-__all__ = ["OVERLAYS", "RENDERS", "SINGLE", "render", "single_text"]
-
 OVERLAYS = sorted(path.name for path in (K8S / "overlays").iterdir())
 
 # Mirrors patch the same fields as gpu and the queues, so both orders must render.

@@ -19,8 +19,6 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 from scripts.manifests.table import K8S
 
-__all__ = ["Schemas", "own_schemas", "problems", "read_crds", "strict"]
-
 Schemas = Mapping[tuple[str, str], dict[str, Any]]
 """Closed schemas by apiVersion and kind."""
 

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 
 from tengen.cli import COMMANDS, Command, command_parser
 
-__all__ = ["commands_page"]
-
 _WIDTH = 88
 
 _HEAD = """# Commands

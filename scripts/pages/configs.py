@@ -15,8 +15,6 @@ from tengen.config import family_of, field_docs, field_types, to_dict
 from tengen.roles import RunConfig
 from tengen.store import StoreConfig
 
-__all__ = ["FOLDER", "config_pages", "documented_configs"]
-
 FOLDER = "reference/config"
 """Folder of the pages in the site."""
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import griffe
 
-__all__ = ["AsMarkdown"]
-
 
 class AsMarkdown(griffe.Extension):
     """An extension that changes "::" before an indented block to ":"."""

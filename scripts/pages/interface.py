@@ -9,8 +9,6 @@ import importlib
 import inspect
 from dataclasses import dataclass
 
-__all__ = ["FOLDER", "INTERFACE", "interface_pages"]
-
 FOLDER = "reference/python"
 """Folder of the pages in the site."""
 

@@ -11,8 +11,6 @@ import posixpath
 import re
 from collections.abc import Callable
 
-__all__ = ["linked_page", "moved_links", "page_of"]
-
 # Files of the checkout that have another path in the site.
 _MOVED = {
     "README.md": "index.md",

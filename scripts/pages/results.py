@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-__all__ = ["FOLDER", "result_pages"]
-
 FOLDER = "results"
 """Folder of the pages in the site."""
 

@@ -8,8 +8,6 @@ import zipfile
 from collections.abc import Collection
 from pathlib import Path
 
-__all__ = ["MAX_WHEEL_BYTES", "package_files", "sdist_problems", "wheel_problems"]
-
 MAX_WHEEL_BYTES = 8_000_000
 
 PACKAGE = "tengen/"

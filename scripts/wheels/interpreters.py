@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["MINORS", "Interpreter", "find_interpreters", "make_environment"]
-
 MINORS = (11, 12, 13, 14)
 """Minor versions of Python 3 that wheels support; the stable ABI is that of 3.12."""
 

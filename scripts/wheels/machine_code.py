@@ -11,8 +11,6 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-__all__ = ["glibc_needed", "instruction_problems", "library_problems"]
-
 # The mangled namespaces of core/simd's kernels.
 KERNELS = re.compile(r"6tengen4simd(4avx2|6avx512)")
 # Libraries of every Linux system, on which manylinux relies.

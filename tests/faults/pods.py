@@ -17,8 +17,6 @@ from pathlib import Path
 
 from tests.faults.test_hosts_apart import ip
 
-__all__ = ["USER", "Pods"]
-
 USER = 10001
 _ROOT = Path(__file__).resolve().parents[2]
 _NET = "10.192.0"

@@ -4,8 +4,6 @@ import os
 import time
 from pathlib import Path
 
-__all__ = ["wait_own_s"]
-
 _TICK_S = 0.02
 _MOST_TICK_S = 0.1
 

@@ -12,8 +12,6 @@ from typing import Any
 import cpprb
 from peer import IMPORTANCE_EXPONENT, PRIORITY_EXPONENT, Columns, Drawn, Table
 
-__all__ = ["InProcess", "Shared"]
-
 
 class InProcess:
     """``PrioritizedReplayBuffer``, or ``ReplayBuffer`` for uniform sampling."""

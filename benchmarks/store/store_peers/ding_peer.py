@@ -15,8 +15,6 @@ from ding.data.buffer.middleware import PriorityExperienceReplay
 from numpy.typing import NDArray
 from peer import IMPORTANCE_EXPONENT, PRIORITY_EXPONENT, Columns, Drawn, Table
 
-__all__ = ["InProcess"]
-
 
 class InProcess:
     """``DequeBuffer``, with ``PriorityExperienceReplay`` if prioritized."""

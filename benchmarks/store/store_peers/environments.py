@@ -7,8 +7,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ENVIRONMENTS", "FEEDS", "STORES", "Environment", "python_of", "setup"]
-
 # tengen's own store is measured with the Python that runs this script.
 OWN = "tengen"
 

@@ -8,8 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["measure", "tree_cpu_seconds"]
-
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _LOOK_S = 0.25
 

@@ -9,8 +9,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["IMPORTANCE_EXPONENT", "PRIORITY_EXPONENT", "Drawn", "Peer", "Table"]
-
 PRIORITY_EXPONENT = 0.6
 IMPORTANCE_EXPONENT = 0.4
 

@@ -17,8 +17,6 @@ from cpprb_peer import InProcess
 from numpy.typing import NDArray
 from peer import Columns, Drawn, Table
 
-__all__ = ["Objects", "ReplayActor"]
-
 _BATCHES_IN_FLIGHT = 2
 _ADDS_IN_FLIGHT = 64
 

@@ -16,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from peer import IMPORTANCE_EXPONENT, PRIORITY_EXPONENT, Columns, Drawn, Table
 
-__all__ = ["AcrossProcesses"]
-
 _SPAWN = multiprocessing.get_context("spawn")
 _ITEMS_IN_FLIGHT = 64
 

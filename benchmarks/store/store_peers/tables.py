@@ -8,8 +8,6 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-__all__ = ["print_tables"]
-
 
 def print_tables(path: Path) -> None:
     """Prints the results in a file: items per CPU-second, and learner steps."""

@@ -12,8 +12,6 @@ from peer import IMPORTANCE_EXPONENT, PRIORITY_EXPONENT, Columns, Drawn, Table
 
 from tengen.store import Column, Selector, Store, StoreConfig, TableConfig
 
-__all__ = ["AcrossProcesses", "InProcess"]
-
 _SPAWN = multiprocessing.get_context("spawn")
 
 

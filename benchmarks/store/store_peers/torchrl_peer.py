@@ -17,8 +17,6 @@ from tensordict import TensorDict
 from torchrl.data import LazyTensorStorage, TensorDictReplayBuffer
 from torchrl.data.replay_buffers.samplers import PrioritizedSampler, RandomSampler
 
-__all__ = ["InProcess"]
-
 
 class InProcess:
     """``TensorDictReplayBuffer``."""

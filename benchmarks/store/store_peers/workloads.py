@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from peer import Table
 
-__all__ = ["WORKLOADS", "Workload"]
-
 _KB = 1024
 _MB = 1024 * _KB
 

@@ -16,15 +16,6 @@ from tengen._core import Rng
 from tengen.search import SearchConfig
 from tests.oracle.search.tree import Node, Proof
 
-__all__ = [
-    "GumbelRoot",
-    "halving_phases",
-    "improved_policy",
-    "mixed_value",
-    "select_below",
-    "target_mean",
-]
-
 
 def halving_phases(m: int, n: int) -> Iterator[tuple[int, int]]:
     """Yields the phases of sequential halving: (actions, visits per action).

@@ -32,8 +32,6 @@ from tengen._core import Rng
 from tengen.games.protocol import State
 from tengen.search import SearchConfig
 
-__all__ = ["MinigoNode", "MinigoResult", "ReferenceMinigo"]
-
 Evaluate = Callable[[State], tuple[Sequence[float], float]]
 """See `tests.oracle.search.Evaluate`."""
 

@@ -14,16 +14,6 @@ from tengen._core import Rng
 from tengen.search import SearchConfig
 from tests.oracle.search.tree import Node, Proof
 
-__all__ = [
-    "add_root_noise",
-    "apply_root_temperature",
-    "exploration_scale",
-    "forced_action",
-    "noise_shares",
-    "select_puct",
-    "stdev_factor",
-]
-
 _STDEV_PRIOR = 0.4  # assumed for a node with unknown values
 _STDEV_PRIOR_VISITS = 2.0  # the weight of this assumption, in visits
 

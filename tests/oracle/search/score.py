@@ -15,8 +15,6 @@ import math
 from tengen.search import SearchConfig
 from tests.oracle.search.tree import Node
 
-__all__ = ["Score", "ScoreUtility", "expected_saturated"]
-
 Score = tuple[float, float]
 """Mean and standard deviation of the final score, in points of the side to play."""
 

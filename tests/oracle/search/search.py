@@ -57,8 +57,6 @@ from tests.oracle.search.target import (
 )
 from tests.oracle.search.tree import Node, Proof, prove
 
-__all__ = ["Evaluate", "ReferenceSearch", "SearchResult"]
-
 Evaluate = Callable[[State], tuple[Sequence[float], float]]
 """A position's evaluation: logits ``[A]`` of any scale, used for legal moves only, and
 ``value_to_play`` in [-1, 1]."""

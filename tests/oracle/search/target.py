@@ -7,13 +7,6 @@ import math
 from tengen.search import SearchConfig
 from tests.oracle.search.tree import Node, Proof
 
-__all__ = [
-    "best_by_lower_bound",
-    "lower_bound",
-    "prune_forced_playouts",
-    "training_target",
-]
-
 
 def training_target(root: Node, weights: dict[int, float]) -> dict[int, float]:
     """Returns the normalised training target; proven results decide first.

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from tengen.games.protocol import State
 
-__all__ = ["Node", "Proof", "prove"]
-
 
 class Proof(enum.IntEnum):
     """The proven result of a position, for its side to play."""

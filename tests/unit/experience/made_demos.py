@@ -9,8 +9,6 @@ from tengen.evaluation import Recorder
 from tengen.experience import write_demonstrations
 from tengen.games import allow
 
-__all__ = ["episode_of", "made_episodes", "record_with", "write_episodes"]
-
 
 def write_episodes(folder, spec, episodes, source="a test"):
     def record(add):

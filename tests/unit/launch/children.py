@@ -16,8 +16,6 @@ from tengen.launch.wire import Hub
 from tengen.launch.workers import Worker
 from tengen.run import RunDirectory
 
-__all__ = ["JOINS", "placed", "received", "started", "the_hub"]
-
 JOINS = """
 import os, sys, threading, time
 from tengen.launch.messages import *

@@ -17,8 +17,6 @@ from tengen.errors import TengenError
 from tengen.launch.messages import Begun, Report, Turn
 from tengen.launch.wire import join
 
-__all__ = ["FakeCluster"]
-
 HOME = "node-home"
 _MODULES = ("tengen.launch.ray", "tengen.launch.cluster.connection")
 

@@ -15,22 +15,6 @@ from tengen.recipes import make_config
 from tengen.roles import RunConfig, StopListener, write_config
 from tengen.run import RunDirectory
 
-__all__ = [
-    "CHOSEN",
-    "Fake",
-    "Journal",
-    "Roles",
-    "Turn",
-    "called",
-    "config",
-    "in_a_moment",
-    "nothing",
-    "played",
-    "train",
-    "until_stopped",
-    "without_room",
-]
-
 CHOSEN = (
     "inference.devices=cpu",
     "inference.backend=torch",
