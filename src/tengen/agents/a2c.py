@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from tengen import envs
 from tengen.actors import EnvironmentActorConfig
 from tengen.agents.default_nets import shows_screens
+from tengen.agents.environment_agent import plain_learner
 from tengen.agents.policy_agent import PolicyAgent
 from tengen.agents.policy_update import ADVANTAGE_SQUARE, PolicyUpdate
 from tengen.agents.unrolls import unroll
-from tengen.bounds import bounded
 from tengen.envs import EnvSpec
-from tengen.experience import ExperienceConfig, ReplayConfig
-from tengen.learners import AdamWConfig, LearnerConfig, LossParts
+from tengen.experience import ExperienceConfig
+from tengen.learners import LearnerConfig, LossParts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,14 +52,6 @@ class A2c(PolicyAgent):
     )
     """Settings of the actors; by default an actor produces one batch per turn, or four
     batches per turn for screens."""
-    baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
-    """Weight of the baseline loss relative to the policy loss, at least 0."""
-    entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
-    """Weight of the entropy bonus, at least 0. Raising it increases exploration."""
-
-    def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """Returns a queue for two turns' unrolls; see ``EnvironmentAgent``."""
-        return ReplayConfig(sampler="fifo", max_items=32)
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """Returns settings for batches with one turn's unrolls.
@@ -67,18 +59,11 @@ class A2c(PolicyAgent):
         For screens, with their long unrolls, a batch holds a quarter of a turn's.
         """
         is_large = shows_screens(spec)
-        return LearnerConfig(
+        return plain_learner(
             batch_size=4 if is_large else 16,
-            num_shards=1,
-            optimizer=AdamWConfig(
-                learning_rate=2.5e-4 if is_large else 1e-3,
-                weight_decay=0.0,
-                num_warmup_steps=0,
-                cooldown=1.0,
-                max_grad_norm=0.5,
-                average_decay=0.0,
-                epsilon=1e-5,
-            ),
+            learning_rate=2.5e-4 if is_large else 1e-3,
+            max_grad_norm=0.5,
+            epsilon=1e-5,
         )
 
     def make_update(self, task: str, net: Net, store: ExperienceConfig) -> A2cUpdate:
@@ -86,23 +71,13 @@ class A2c(PolicyAgent):
         return A2cUpdate(self, envs.env_spec(task).actions)
 
 
-class A2cUpdate(PolicyUpdate):
+class A2cUpdate(PolicyUpdate[A2c]):
     """A2C's update, with policy gradient, baseline and entropy losses.
 
     A batch has B unrolls of T transitions, with the columns of ``tengen.actors.block``
     in shape ``[B, T + 1, ...]``. The last step is only for bootstrapping. Reset steps
     have no loss.
     """
-
-    def __init__(self, agent: A2c, actions: envs.ActionSpec) -> None:
-        """Creates an update for an agent and its action space.
-
-        Args:
-            agent: The agent's settings.
-            actions: The environment's action space.
-        """
-        super().__init__(agent, actions)
-        self._agent = agent
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
         """See ``Update.loss``; losses are averages over all B * T transitions."""
@@ -134,9 +109,4 @@ class A2cUpdate(PolicyUpdate):
                 values[:-1][is_live], targets.returns[is_live]
             ),
         }
-        loss = (
-            metrics["policy_loss"]
-            + agent.baseline_cost * metrics["baseline_loss"]
-            - agent.entropy_cost * metrics["entropy"]
-        )
-        return LossParts(loss, metrics)
+        return self.weighted(metrics)

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from tengen.actors import EnvironmentActorConfig
 from tengen.agents.default_nets import shows_boards, shows_screens
+from tengen.agents.environment_agent import plain_learner
 from tengen.agents.q_agent import (
     LEAST_PRIORITY,
     QAgent,
@@ -44,7 +45,7 @@ from tengen.agents.unrolls import (
 from tengen.envs import Arrays, EnvSpec
 from tengen.errors import UsageError
 from tengen.experience import ExperienceConfig, ItemLayout, ReplayConfig
-from tengen.learners import AdamWConfig, LearnerConfig, LossParts
+from tengen.learners import LearnerConfig, LossParts
 from tengen.tensors import FRAMES, TensorSpec
 
 if TYPE_CHECKING:
@@ -124,18 +125,11 @@ class Dqn(QAgent):
         # et al. 2018, arXiv:1812.06110).
         is_large = shows_screens(spec)
         small_rate = 1e-4 if shows_boards(spec) else 2e-3
-        return LearnerConfig(
+        return plain_learner(
             batch_size=32 if is_large else 64,
-            num_shards=1,
-            optimizer=AdamWConfig(
-                learning_rate=6.25e-5 if is_large else small_rate,
-                epsilon=1.5e-4 if is_large else 1e-8,
-                weight_decay=0.0,
-                num_warmup_steps=0,
-                cooldown=1.0,
-                max_grad_norm=10.0,
-                average_decay=0.0,
-            ),
+            learning_rate=6.25e-5 if is_large else small_rate,
+            max_grad_norm=10.0,
+            epsilon=1.5e-4 if is_large else 1e-8,
         )
 
     def make_update(self, task: str, net: Net, store: ExperienceConfig) -> DqnUpdate:

@@ -17,7 +17,7 @@ from tengen.agents.environment_agent import EnvironmentAgent
 from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays, EnvSpec, Scale
 from tengen.evaluation import Acting
-from tengen.experience import ItemLayout
+from tengen.experience import ItemLayout, ReplayConfig
 from tengen.nets import NetConfig
 from tengen.tensors import FRAMES, SCALED_POLICY, Signature, TensorSpec
 
@@ -52,6 +52,12 @@ class PolicyAgent(EnvironmentAgent):
     """Parameter lambda of V-trace or GAE, in [0, 1]. With 0 a target uses one reward,
     with 1 all rewards to the end of the unroll. A larger lambda reduces the bias of
     targets and increases their variance."""
+
+    baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
+    """Weight of the baseline loss relative to the policy loss, at least 0."""
+
+    entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
+    """Weight of the entropy bonus, at least 0. Raising it increases exploration."""
 
     max_lag: int | None = bounded(None, 0, None, "use 1000")
     """Maximum policy lag of an unroll in optimizer steps, at least 0. The learner skips
@@ -101,6 +107,14 @@ class PolicyAgent(EnvironmentAgent):
             return net
         num_units = 256 if shows_screens(spec) else 64
         return dataclasses.replace(net, lstm_units=num_units)
+
+    def default_store(self, spec: EnvSpec) -> ReplayConfig:
+        """Returns a queue for two batches; see ``EnvironmentAgent.default_store``.
+
+        The learner trains on one batch while actors produce the next. A longer queue
+        would increase the policy lag.
+        """
+        return ReplayConfig(sampler="fifo", max_items=32)
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """See ``EnvironmentAgent.outputs_of``."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tengen import envs
 from tengen.agents.policy_agent import PolicyAgent
-from tengen.learners import Update
+from tengen.learners import LossParts, Update
 from tengen.learners.group import ALONE, Group
 
 if TYPE_CHECKING:
@@ -165,7 +165,10 @@ ADVANTAGE_SQUARE = "advantage_square"
 _LEAST_SCALE = 0.01
 
 
-class PolicyUpdate(Update):
+A = TypeVar("A", bound=PolicyAgent)
+
+
+class PolicyUpdate(Update, Generic[A]):
     """Base class of policy updates, which divides rewards by the scale of returns.
 
     Attributes:
@@ -175,7 +178,7 @@ class PolicyUpdate(Update):
 
     later_state = ("return_scale", "advantage_scale")
 
-    def __init__(self, agent: PolicyAgent, actions: envs.ActionSpec) -> None:
+    def __init__(self, agent: A, actions: envs.ActionSpec) -> None:
         """Creates the action distribution and the running scales.
 
         Args:
@@ -184,6 +187,7 @@ class PolicyUpdate(Update):
         """
         from tengen.losses import make_distribution
 
+        self._agent = agent
         self.distribution = make_distribution(
             actions.num_choices, actions.shape, agent.scale_of(actions)
         )
@@ -216,6 +220,15 @@ class PolicyUpdate(Update):
     ) -> Iterator[dict[str, Tensor]]:
         """Yields the batch with scaled rewards; see ``Update.minibatches``."""
         yield self.scaled(columns)
+
+    def weighted(self, metrics: dict[str, Tensor]) -> LossParts:
+        """Returns the weighted sum of the losses and the entropy in ``metrics``."""
+        loss = (
+            metrics["policy_loss"]
+            + self._agent.baseline_cost * metrics["baseline_loss"]
+            - self._agent.entropy_cost * metrics["entropy"]
+        )
+        return LossParts(loss, metrics)
 
     def scaled(self, columns: dict[str, Tensor]) -> dict[str, Tensor]:
         """Updates the scale of returns, then returns the batch with scaled rewards.

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from tengen import envs
 from tengen.actors import EnvironmentActorConfig
 from tengen.agents.default_nets import shows_screens
+from tengen.agents.environment_agent import plain_learner
 from tengen.agents.policy_agent import PolicyAgent
 from tengen.agents.policy_update import PolicyUpdate
 from tengen.agents.unrolls import (
@@ -41,8 +42,8 @@ from tengen.agents.unrolls import (
 from tengen.bounds import bounded
 from tengen.config import check
 from tengen.envs import EnvSpec
-from tengen.experience import STATE, ExperienceConfig, ReplayConfig
-from tengen.learners import AdamWConfig, LearnerConfig, LossParts
+from tengen.experience import STATE, ExperienceConfig
+from tengen.learners import LearnerConfig, LossParts
 from tengen.nets import NetConfig
 from tengen.tensors import FRAMES
 
@@ -86,10 +87,6 @@ class Ppo(PolicyAgent):
     """Number of minibatches of equal size per epoch, with one optimizer step on each; 1
     to 10,000. If the network has an LSTM, minibatches consist of complete unrolls, so
     their number is at most ``learner.batch_size``."""
-    baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
-    """Weight of the baseline loss relative to the policy loss, at least 0."""
-    entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
-    """Weight of the entropy bonus, at least 0. Raising it increases exploration."""
     uses_vtrace: bool = True
     """Whether V-trace corrects advantages and returns for policy lag. If not, they
     estimate the value of the acting policy, not of the newest policy."""
@@ -114,28 +111,13 @@ class Ppo(PolicyAgent):
             return agent
         return dataclasses.replace(agent, num_epochs=4, clip_ratio=0.1)
 
-    def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """Returns a queue for two batches; see ``EnvironmentAgent.default_store``.
-
-        The learner trains on one batch while actors produce the next. A longer queue
-        would increase the policy lag.
-        """
-        return ReplayConfig(sampler="fifo", max_items=32)
-
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """Returns settings for batches with one turn's unrolls."""
-        return LearnerConfig(
+        return plain_learner(
             batch_size=16,
-            num_shards=1,
-            optimizer=AdamWConfig(
-                learning_rate=2.5e-4 if shows_screens(spec) else 1e-3,
-                weight_decay=0.0,
-                num_warmup_steps=0,
-                cooldown=1.0,
-                max_grad_norm=0.5,
-                average_decay=0.0,
-                epsilon=1e-5,
-            ),
+            learning_rate=2.5e-4 if shows_screens(spec) else 1e-3,
+            max_grad_norm=0.5,
+            epsilon=1e-5,
         )
 
     def check(
@@ -143,13 +125,7 @@ class Ppo(PolicyAgent):
     ) -> None:
         """See ``Agent.check``."""
         super().check(net, store, learner)
-        num_rows = learner.batch_size * self.unroll_length
-        check(
-            self.num_minibatches <= num_rows,
-            "agent.num_minibatches",
-            self.num_minibatches,
-            f"must be at most the {num_rows} transitions of a batch; lower it",
-        )
+        check_minibatches(self.num_minibatches, learner.batch_size * self.unroll_length)
 
     def check_task(
         self,
@@ -176,6 +152,16 @@ class Ppo(PolicyAgent):
         return PpoUpdate(self, envs.env_spec(task).actions)
 
 
+def check_minibatches(num_minibatches: int, num_rows: int) -> None:
+    """Raises UsageError if a batch has fewer transitions than minibatches."""
+    check(
+        num_minibatches <= num_rows,
+        "agent.num_minibatches",
+        num_minibatches,
+        f"must be at most the {num_rows} transitions of a batch; lower it",
+    )
+
+
 def shuffled_parts(
     rows: Tensor, num_epochs: int, num_minibatches: int
 ) -> Iterator[Tensor]:
@@ -191,7 +177,7 @@ def shuffled_parts(
         yield from torch.randperm(len(rows)).to(rows.device).tensor_split(num_parts)
 
 
-class PpoUpdate(PolicyUpdate):
+class PpoUpdate(PolicyUpdate[Ppo]):
     """PPO's update, with epochs of minibatches and clipped losses.
 
     A batch has B unrolls of T transitions, with the columns of ``tengen.actors.block``
@@ -200,16 +186,6 @@ class PpoUpdate(PolicyUpdate):
     """
 
     is_recordable = True
-
-    def __init__(self, agent: Ppo, actions: envs.ActionSpec) -> None:
-        """Creates an update for an agent and its action space.
-
-        Args:
-            agent: The agent's settings.
-            actions: The environment's action space.
-        """
-        super().__init__(agent, actions)
-        self._agent = agent
 
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]
@@ -275,12 +251,7 @@ class PpoUpdate(PolicyUpdate):
         }
         if "explained_variance" in steps:  # computed before the steps on the batch
             metrics["explained_variance"] = steps["explained_variance"].mean()
-        loss = (
-            metrics["policy_loss"]
-            + agent.baseline_cost * metrics["baseline_loss"]
-            - agent.entropy_cost * metrics["entropy"]
-        )
-        return LossParts(loss, metrics)
+        return self.weighted(metrics)
 
     def value_loss(
         self, outputs: dict[str, Tensor], steps: dict[str, Tensor]

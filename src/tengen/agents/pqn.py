@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from tengen.actors import EnvironmentActorConfig
 from tengen.agents.default_nets import net_for, shows_boards, shows_screens
-from tengen.agents.ppo import shuffled_parts
+from tengen.agents.environment_agent import plain_learner
+from tengen.agents.ppo import check_minibatches, shuffled_parts
 from tengen.agents.q_agent import EpsilonAgent, q_values
 from tengen.agents.unrolls import (
     answer_legally,
@@ -35,7 +36,7 @@ from tengen.config import check
 from tengen.envs import EnvSpec
 from tengen.errors import UsageError
 from tengen.experience import STATE, ExperienceConfig, ItemLayout, ReplayConfig
-from tengen.learners import AdamWConfig, LearnerConfig, LossParts, Update
+from tengen.learners import LearnerConfig, LossParts, Update
 from tengen.nets import MlpConfig, NetConfig
 from tengen.tensors import FRAMES, TensorSpec
 
@@ -108,17 +109,10 @@ class Pqn(EpsilonAgent):
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """See ``EnvironmentAgent.default_learner``: a batch has one turn's unrolls."""
         small_rate = 5e-4 if shows_boards(spec) else 1e-3
-        return LearnerConfig(
+        return plain_learner(
             batch_size=16,
-            num_shards=1,
-            optimizer=AdamWConfig(
-                learning_rate=2.5e-4 if shows_screens(spec) else small_rate,
-                weight_decay=0.0,
-                num_warmup_steps=0,
-                cooldown=1.0,
-                max_grad_norm=10.0,
-                average_decay=0.0,
-            ),
+            learning_rate=2.5e-4 if shows_screens(spec) else small_rate,
+            max_grad_norm=10.0,
         )
 
     def check(
@@ -126,13 +120,7 @@ class Pqn(EpsilonAgent):
     ) -> None:
         """See ``Agent.check``."""
         super().check(net, store, learner)
-        num_rows = learner.batch_size * self.unroll_length
-        check(
-            self.num_minibatches <= num_rows,
-            "agent.num_minibatches",
-            self.num_minibatches,
-            f"must be at most the {num_rows} transitions of a batch; lower it",
-        )
+        check_minibatches(self.num_minibatches, learner.batch_size * self.unroll_length)
 
     def check_task(
         self,

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from tengen.actors import EnvironmentActorConfig
 from tengen.agents.default_nets import net_for, shows_screens
+from tengen.agents.environment_agent import plain_learner
 from tengen.agents.q_agent import (
     LEAST_PRIORITY,
     QAgent,
@@ -35,7 +36,7 @@ from tengen.bounds import bounded
 from tengen.config import check_range
 from tengen.envs import Arrays, EnvSpec
 from tengen.experience import ExperienceConfig, ItemLayout, ReplayConfig
-from tengen.learners import AdamWConfig, LearnerConfig, LossParts
+from tengen.learners import LearnerConfig, LossParts
 from tengen.nets import NetConfig
 from tengen.tensors import TensorSpec
 
@@ -170,21 +171,16 @@ class R2d2(QAgent):
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """See ``EnvironmentAgent.default_learner``."""
         is_large = shows_screens(spec)
-        return LearnerConfig(
+        return plain_learner(
             # An optimizer step takes time proportional to the batch size, so small
             # batches allow more steps per minute.
             batch_size=16 if is_large else 32,
-            num_shards=1,
-            optimizer=AdamWConfig(
-                learning_rate=2e-4 if is_large else 1e-3,
-                # The paper's 1e-3 suits losses summed over 80 steps. For averaged
-                # losses, 1e-3 reduced updates to a hundredth of the learning rate.
-                epsilon=1e-8,
-                weight_decay=0.0,
-                num_warmup_steps=0,
-                max_grad_norm=40.0,
-                average_decay=0.0,
-            ),
+            learning_rate=2e-4 if is_large else 1e-3,
+            max_grad_norm=40.0,
+            # The paper's 1e-3 suits losses summed over 80 steps. For averaged losses,
+            # 1e-3 reduced updates to a hundredth of the learning rate.
+            epsilon=1e-8,
+            cooldown=0.2,
         )
 
     def make_update(self, task: str, net: Net, store: ExperienceConfig) -> R2d2Update:

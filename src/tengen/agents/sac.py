@@ -30,7 +30,7 @@ from tengen.actors import (
     make_squashed_draws,
 )
 from tengen.agents.default_nets import net_for
-from tengen.agents.environment_agent import EnvironmentAgent
+from tengen.agents.environment_agent import EnvironmentAgent, plain_learner
 from tengen.agents.unrolls import (
     answer_legally,
     first_steps,
@@ -42,7 +42,7 @@ from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.errors import UsageError
 from tengen.evaluation import Acting
 from tengen.experience import ExperienceConfig, ItemLayout, ReplayConfig
-from tengen.learners import AdamWConfig, LearnerConfig, LossParts, Update
+from tengen.learners import LearnerConfig, LossParts, Update
 from tengen.learners.update import load_module, module_state
 from tengen.nets import MlpConfig, NetConfig
 from tengen.tensors import ACTION_MASK, FRAMES, TensorSpec
@@ -150,18 +150,12 @@ class Sac(EnvironmentAgent):
 
         As in the paper, the batch size is 256 and the learning rate is constant.
         """
-        return LearnerConfig(
+        return plain_learner(
             batch_size=256,
-            num_shards=1,
-            optimizer=AdamWConfig(
-                learning_rate=7e-4,
-                weight_decay=0.0,
-                num_warmup_steps=0,
-                cooldown=0.0,
-                # The papers do not clip gradients.
-                max_grad_norm=1e9,
-                average_decay=0.0,
-            ),
+            learning_rate=7e-4,
+            # The papers do not clip gradients.
+            max_grad_norm=1e9,
+            cooldown=0.0,
         )
 
     def make_update(self, task: str, net: Net, store: ExperienceConfig) -> SacUpdate:

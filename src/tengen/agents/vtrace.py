@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tengen import envs
 from tengen.agents.default_nets import shows_screens
+from tengen.agents.environment_agent import plain_learner
 from tengen.agents.policy_agent import PolicyAgent
 from tengen.agents.policy_update import ADVANTAGE_SQUARE, PolicyUpdate
 from tengen.agents.unrolls import Unrolled, unroll
@@ -25,7 +26,7 @@ from tengen.bounds import bounded
 from tengen.config import check
 from tengen.envs import EnvSpec
 from tengen.experience import ExperienceConfig, ReplayConfig
-from tengen.learners import AdamWConfig, LearnerConfig, LossParts
+from tengen.learners import LearnerConfig, LossParts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,10 +49,6 @@ class Vtrace(PolicyAgent):
     larger bound, targets look further ahead and have more variance."""
     clip_pg_rho: float = bounded(1.0, 0, above=True, rule="must be positive; use 1")
     """Upper bound of the importance weights in the policy gradient, positive."""
-    baseline_cost: float = bounded(0.5, 0, None, "use 0 for none")
-    """Weight of the baseline loss relative to the policy loss, at least 0."""
-    entropy_cost: float = bounded(0.01, 0, None, "use 0 for none")
-    """Weight of the entropy bonus, at least 0. Raising it increases exploration."""
 
     def __post_init__(self) -> None:
         """Checks the ranges.
@@ -75,22 +72,14 @@ class Vtrace(PolicyAgent):
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """See ``EnvironmentAgent.default_learner``."""
         is_large = shows_screens(spec)
-        return LearnerConfig(
+        return plain_learner(
             batch_size=4 if is_large else 16,
-            num_shards=1,
-            optimizer=AdamWConfig(
-                # With a rate of 4e-3, CartPole takes 200,000 frames if actor and
-                # learner work in turns. But with actors in other processes (a policy
-                # lag of eight steps), the policy collapsed to one action.
-                learning_rate=2.5e-4 if is_large else 1e-3,
-                weight_decay=0.0,
-                num_warmup_steps=0,
-                cooldown=1.0,
-                max_grad_norm=0.5 if is_large else 40.0,
-                # Averaging the weights would add a policy lag of about a hundred steps.
-                average_decay=0.0,
-                epsilon=1e-5 if is_large else 1e-8,
-            ),
+            # With a rate of 4e-3, CartPole takes 200,000 frames if actor and learner
+            # work in turns. But with actors in other processes (a policy lag of eight
+            # steps), the policy collapsed to one action.
+            learning_rate=2.5e-4 if is_large else 1e-3,
+            max_grad_norm=0.5 if is_large else 40.0,
+            epsilon=1e-5 if is_large else 1e-8,
         )
 
     def make_update(self, task: str, net: Net, store: ExperienceConfig) -> VtraceUpdate:
@@ -98,7 +87,7 @@ class Vtrace(PolicyAgent):
         return VtraceUpdate(self, envs.env_spec(task).actions)
 
 
-class VtraceUpdate(PolicyUpdate):
+class VtraceUpdate(PolicyUpdate[Vtrace]):
     """The update of V-trace: policy gradient, baseline and entropy losses.
 
     A batch has B unrolls of T transitions, with the columns of ``tengen.actors.block``
@@ -106,16 +95,6 @@ class VtraceUpdate(PolicyUpdate):
     have no loss and end the trace. A truncated episode bootstraps from its final
     observation, and a terminated episode does not bootstrap.
     """
-
-    def __init__(self, agent: Vtrace, actions: envs.ActionSpec) -> None:
-        """Creates an update for an agent and its action space.
-
-        Args:
-            agent: The agent's settings.
-            actions: The environment's action space.
-        """
-        super().__init__(agent, actions)
-        self._agent = agent
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
         """See ``Update.loss``; losses are averages over all B * T transitions."""
@@ -153,9 +132,4 @@ class VtraceUpdate(PolicyUpdate):
                 values[:-1][is_live], targets.vs_tm1[is_live]
             ),
         }
-        loss = (
-            metrics["policy_loss"]
-            + agent.baseline_cost * metrics["baseline_loss"]
-            - agent.entropy_cost * metrics["entropy"]
-        )
-        return LossParts(loss, metrics)
+        return self.weighted(metrics)
