@@ -25,6 +25,7 @@ from tengen.nets.katago import (
 )
 from tengen.nets.modules.board_net import BoardNet
 from tengen.nets.modules.net import Tensors
+from tengen.nets.modules.norm import Conv, fix_convolutions
 from tengen.tensors import Signature
 
 # Index of the plane that is all ones under superko rules, which rule out games without
@@ -34,24 +35,6 @@ _SUPERKO_PLANE = 24
 _IMPOSSIBLE = -10000.0
 # Board side at which the second pooled value, the mean times ``side``, is 0.
 _MIDDLE_SIDE = 14.0
-
-
-class _Conv(nn.Module):
-    """A convolution that computes in the dtype of its input."""
-
-    def __init__(
-        self, num_inputs: int, num_outputs: int, side: int, *, has_bias: bool = False
-    ) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(num_outputs, num_inputs, side, side))
-        nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
-        self.bias = nn.Parameter(torch.zeros(num_outputs)) if has_bias else None
-        self.padding = side // 2
-
-    def forward(self, x: Tensor) -> Tensor:
-        bias = None if self.bias is None else self.bias.to(x.dtype)
-        weight = self.weight.to(x.dtype)
-        return functional.conv2d(x, weight, bias, padding=self.padding)
 
 
 class _Affine(nn.Module):
@@ -105,16 +88,16 @@ class _Block(nn.Module):
         side = config.first_side
         is_nested = bool(config.inner)
         self.norm = _Affine(num_inputs)
-        self.conv1 = _Conv(num_inputs, num_channels, side, has_bias=not is_nested)
+        self.conv1 = Conv(num_inputs, num_channels, side, has_bias=not is_nested)
         if num_pooled:
-            self.pool_conv = _Conv(num_inputs, num_pooled, side, has_bias=True)
+            self.pool_conv = Conv(num_inputs, num_pooled, side, has_bias=True)
             self.pool = nn.Linear(3 * num_pooled, num_channels, bias=False)
         if is_nested:
             self.inner = nn.ModuleList(
                 _Block(num_channels, block) for block in config.inner
             )
             self.last_norm = _Affine(num_channels)
-        self.conv2 = _Conv(num_channels, num_inputs, config.last_side)
+        self.conv2 = Conv(num_channels, num_inputs, config.last_side)
         self.is_nested = is_nested
         self.is_pooled = num_pooled > 0
 
@@ -138,10 +121,10 @@ class _PolicyHead(nn.Module):
     def __init__(self, config: KatagoConfig) -> None:
         super().__init__()
         num_channels, num_pooled = config.policy_channels, config.pooled_policy_channels
-        self.conv = _Conv(config.num_channels, num_channels, 1, has_bias=True)
-        self.pool_conv = _Conv(config.num_channels, num_pooled, 1, has_bias=True)
+        self.conv = Conv(config.num_channels, num_channels, 1, has_bias=True)
+        self.pool_conv = Conv(config.num_channels, num_pooled, 1, has_bias=True)
         self.pool = nn.Linear(3 * num_pooled, num_channels, bias=False)
-        self.out = _Conv(num_channels, 1, 1)
+        self.out = Conv(num_channels, 1, 1)
         num_inputs = 3 * num_pooled
         self.has_units = config.pass_units > 0
         if self.has_units:
@@ -166,12 +149,12 @@ class _ValueHead(nn.Module):
     def __init__(self, config: KatagoConfig) -> None:
         super().__init__()
         num_channels, num_units = config.value_channels, config.value_units
-        self.conv = _Conv(config.num_channels, num_channels, 1, has_bias=True)
+        self.conv = Conv(config.num_channels, num_channels, 1, has_bias=True)
         self.hidden = nn.Linear(3 * num_channels, num_units)
         self.out = nn.Linear(num_units, 3)
         self.score = nn.Linear(num_units, 2)
         self.lead = nn.Linear(num_units, 1)
-        self.ownership = _Conv(num_channels, 1, 1)
+        self.ownership = Conv(num_channels, 1, 1)
         # Factor from the output for the score's standard deviation to points.
         self.register_buffer("score_scale", torch.full((1,), 20.0))
 
@@ -203,7 +186,7 @@ class KatagoNet(BoardNet):
         super().__init__(wanted, config)
         num_channels = config.num_channels
         num_constants = NUM_KATAGO_PLANES - NUM_KATAGO_POINT_PLANES
-        self.stem = _Conv(NUM_KATAGO_POINT_PLANES, num_channels, config.stem_side)
+        self.stem = Conv(NUM_KATAGO_POINT_PLANES, num_channels, config.stem_side)
         self.constants = nn.Linear(num_constants, num_channels, bias=False)
         self.blocks = nn.ModuleList(
             _Block(num_channels, block) for block in config.blocks
@@ -213,17 +196,9 @@ class KatagoNet(BoardNet):
         self.value_head = _ValueHead(config)
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
-        """Sets the trunk's dtype permanently, for inference only.
-
-        Casts the convolution weights once instead of in every call.
-        """
+        """Sets the trunk's dtype permanently, for inference only."""
         self.compute_dtype = dtype
-        for module in (self.stem, *self.blocks.modules()):
-            if isinstance(module, _Conv):
-                cast = module.weight.detach().to(
-                    dtype, memory_format=torch.channels_last
-                )
-                module.weight = nn.Parameter(cast, requires_grad=False)
+        fix_convolutions((self.stem, *self.blocks.modules()), dtype)
 
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the logits of policy and outcome; see ``BoardNet.forward``.

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from tengen.nets.minigo import MinigoConfig
 from tengen.nets.modules.board_net import BoardNet
-from tengen.nets.modules.norm import BoardNorm, FoldedConv
+from tengen.nets.modules.norm import BoardNorm, Conv, FoldedConv, fix_convolutions
 from tengen.tensors import Signature
 
 # Weight of a batch in the running statistics; the benchmark decays them by 0.95.
@@ -31,17 +31,8 @@ _BLACK_PLANE = 9
 _NO_DRAW = -128.0
 
 
-class _Conv(nn.Module):
-    """A convolution without bias that computes in its input's dtype."""
-
-    def __init__(self, num_inputs: int, num_outputs: int, side: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(num_outputs, num_inputs, side, side))
-        nn.init.xavier_uniform_(self.weight)
-        self.padding = side // 2
-
-    def forward(self, x: Tensor) -> Tensor:
-        return functional.conv2d(x, self.weight.to(x.dtype), padding=self.padding)
+def _conv(num_inputs: int, num_outputs: int, side: int = 3) -> Conv:
+    return Conv(num_inputs, num_outputs, side, init=nn.init.xavier_uniform_)
 
 
 class _PlainNorm(nn.Module):
@@ -82,9 +73,9 @@ class _Block(nn.Module):
 
     def __init__(self, num_channels: int) -> None:
         super().__init__()
-        self.conv1 = _Conv(num_channels, num_channels, 3)
+        self.conv1 = _conv(num_channels, num_channels)
         self.norm1 = _norm(num_channels)
-        self.conv2 = _Conv(num_channels, num_channels, 3)
+        self.conv2 = _conv(num_channels, num_channels)
         self.norm2 = _norm(num_channels)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -118,7 +109,7 @@ class _Head(nn.Module):
 
     def __init__(self, num_inputs: int, num_channels: int) -> None:
         super().__init__()
-        self.conv = _Conv(num_inputs, num_channels, 1)
+        self.conv = _conv(num_inputs, num_channels, 1)
         self.norm = _PlainNorm(num_channels)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -153,7 +144,7 @@ class MinigoNet(BoardNet):
         super().__init__(wanted, config)
         board, num_channels = self.board, config.num_channels
         num_cells = board.height * board.width
-        self.stem = _Conv(board.num_planes - 1, num_channels, 3)
+        self.stem = _conv(board.num_planes - 1, num_channels)
         self.stem_norm = _norm(num_channels)
         self.folded_stem: FoldedConv | None = None
         self.blocks = nn.ModuleList(
@@ -174,19 +165,11 @@ class MinigoNet(BoardNet):
         )
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
-        """Sets the trunk's dtype permanently, for inference only.
-
-        Casts the convolution weights once instead of in every call.
-        """
+        """Sets the trunk's dtype permanently, for inference only."""
         self.compute_dtype = dtype
-        for module in (self.stem, self.folded_stem, *self.blocks.modules()):
-            if isinstance(module, FoldedConv):
-                module.fix_dtype(dtype)
-            elif isinstance(module, _Conv):
-                cast = module.weight.detach().to(
-                    dtype, memory_format=torch.channels_last
-                )
-                module.weight = nn.Parameter(cast, requires_grad=False)
+        fix_convolutions((self.stem, *self.blocks.modules()), dtype)
+        if self.folded_stem is not None:
+            self.folded_stem.fix_dtype(dtype)
 
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the logits of policy and outcome; see ``BoardNet.forward``."""

@@ -9,6 +9,7 @@ Differs from the paper: statistics exclude cells beyond the board.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
@@ -213,3 +214,51 @@ def _has_fused(device: torch.device, dtype: torch.dtype, shape: torch.Size) -> b
     except (AttributeError, RuntimeError):
         return False
     return True
+
+
+def _kaiming(weight: Tensor) -> None:
+    nn.init.kaiming_normal_(weight, nonlinearity="relu")
+
+
+class Conv(nn.Module):
+    """A convolution of stride 1 that computes in its input's dtype.
+
+    The output has the input's height and width. The weights stay float32, because
+    casting them costs far less than the convolution.
+    """
+
+    def __init__(
+        self,
+        num_inputs: int,
+        num_outputs: int,
+        side: int = 3,
+        *,
+        has_bias: bool = False,
+        init: Callable[[Tensor], object] = _kaiming,
+    ) -> None:
+        """Creates a convolution with random weights, and a bias of 0 if it has one."""
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(num_outputs, num_inputs, side, side))
+        init(self.weight)
+        self.bias = nn.Parameter(torch.zeros(num_outputs)) if has_bias else None
+        self._padding = side // 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Returns the convolution of ``x``, ``[B, C, H, W]``."""
+        bias = None if self.bias is None else self.bias.to(x.dtype)
+        weight = self.weight.to(x.dtype)
+        return functional.conv2d(x, weight, bias, padding=self._padding)
+
+
+def fix_convolutions(modules: Iterable[nn.Module], dtype: torch.dtype) -> None:
+    """Casts the weights of convolutions permanently; see ``Net.fix_dtype``.
+
+    Casts them once instead of in every call, and stores them channels last. The outputs
+    are the same as with ``compute_dtype``.
+    """
+    for module in modules:
+        if isinstance(module, FoldedConv):
+            module.fix_dtype(dtype)
+        elif isinstance(module, Conv):
+            cast = module.weight.detach().to(dtype, memory_format=torch.channels_last)
+            module.weight = nn.Parameter(cast, requires_grad=False)

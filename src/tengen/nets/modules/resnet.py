@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from tengen.nets.config import NetConfig
 from tengen.nets.modules.board_net import (
@@ -24,29 +23,13 @@ from tengen.nets.modules.board_net import (
 )
 from tengen.nets.modules.heads import GlobalPool, PolicyHead, ValueHead
 from tengen.nets.modules.net import Tensors
-from tengen.nets.modules.norm import BoardNorm, FoldedConv
+from tengen.nets.modules.norm import BoardNorm, Conv, FoldedConv, fix_convolutions
 from tengen.nets.resnet import ResNetConfig
 from tengen.tensors import Signature
 
 
 def _masked(x: Tensor, mask: Tensor | None) -> Tensor:
     return x if mask is None else x * mask.to(x.dtype)
-
-
-class _Conv3x3(nn.Module):
-    """A 3x3 convolution without bias that computes in its input's dtype.
-
-    The weights stay float32, because casting them costs far less than the convolution.
-    """
-
-    def __init__(self, num_inputs: int, num_outputs: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(num_outputs, num_inputs, 3, 3))
-        nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
-
-    def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = functional.conv2d(x, self.weight.to(x.dtype), padding=1)
-        return y
 
 
 class _Block(nn.Module):
@@ -56,9 +39,9 @@ class _Block(nn.Module):
         super().__init__()
         self.num_pool_channels = num_pool_channels
         self.norm1 = BoardNorm(num_channels)
-        self.conv1 = _Conv3x3(num_channels, num_channels)
+        self.conv1 = Conv(num_channels, num_channels)
         self.norm2 = BoardNorm(num_channels)
-        self.conv2 = _Conv3x3(num_channels, num_channels)
+        self.conv2 = Conv(num_channels, num_channels)
         if num_pool_channels:
             self.summary = GlobalPool()
             self.pool = nn.Linear(3 * num_pool_channels, num_channels, bias=False)
@@ -111,7 +94,7 @@ class ResNet(BoardNet):
         super().__init__(wanted, config)
         board = self.board
         num_channels = config.num_channels
-        self.stem = _Conv3x3(board.num_planes, num_channels)
+        self.stem = Conv(board.num_planes, num_channels)
         self.blocks = nn.ModuleList(
             _Block(num_channels, config.num_pool_channels if config.pools(i) else 0)
             for i in range(config.num_blocks)
@@ -132,20 +115,9 @@ class ResNet(BoardNet):
                 block.fold_norms()
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
-        """Sets the trunk's dtype permanently, for inference only.
-
-        Casts the convolution weights once instead of in every call, and stores them
-        channels last. The outputs are the same as with ``compute_dtype``.
-        """
+        """Sets the trunk's dtype permanently, for inference only."""
         self.compute_dtype = dtype
-        for module in self.modules():
-            if isinstance(module, FoldedConv):
-                module.fix_dtype(dtype)
-            elif isinstance(module, _Conv3x3):
-                cast = module.weight.detach().to(
-                    dtype, memory_format=torch.channels_last
-                )
-                module.weight = nn.Parameter(cast, requires_grad=False)
+        fix_convolutions(self.modules(), dtype)
 
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the logits of policy and outcome; see ``BoardNet.forward``."""
