@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tengen import _core
+from tengen import _core, cli
 from tengen.experience import SegmentReader
 from tengen.experience.games.journal import read_journal
 from tengen.experience.games.manifest import Manifest
@@ -28,7 +28,7 @@ from tengen.learners.checkpoint import SavedModel, read_extra, read_model
 from tengen.models import load_model
 from tengen.observe.status import read_status
 from tengen.run import RunDirectory, find_files
-from tests.integration.runs import run_command, wait_for
+from tests.integration.runs import wait_for
 
 ROLES = ("selfplay", "selfplay", "learn", "export", "gate")
 SHUFFLED_ROLES = (*ROLES, "shuffle")
@@ -56,11 +56,10 @@ Game = tuple[int, int]
 
 def make_run(out: Path, *settings: str) -> RunDirectory:
     """Creates a run without playing games."""
-    command = [sys.executable, "-m", "tengen", "train", "tictactoe", "--games", "0"]
-    command += ["--out", str(out)]
+    words = ["train", "tictactoe", "--games", "0", "--out", str(out)]
     for setting in (*SETTINGS, *settings):
-        command += ["--set", setting]
-    assert run_command(command).returncode == 0
+        words += ["--set", setting]
+    assert cli.main(words) == 0
     return RunDirectory(out)
 
 

@@ -71,7 +71,7 @@ def test_kills_of_every_role(
     run = make_run(tmp_path / "run", "store.drawn_by=shuffle")
     processes = start(run, *SHUFFLED_ROLES)
     wait_for(grows(run))
-    num_kills = {"selfplay": 3, "learn": 1, "export": 1, "gate": 1, "shuffle": 2}
+    num_kills = dict.fromkeys(SHUFFLED_ROLES, 1)
     processes.kill_at_random(random.Random(1), num_kills, most_s=1.0)
     # On a busy machine, no game may have been durable yet, so kills self-play again.
     while not processes.durable:
@@ -80,7 +80,7 @@ def test_kills_of_every_role(
     wait_for(grows(run))
     assert processes.end() == [0] * 6
     counts = check(processes)
-    assert counts["kills"] >= 11
+    assert counts["kills"] >= 6
     assert counts["durable_at_a_kill"] > 0
 
 

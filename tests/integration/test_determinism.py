@@ -35,23 +35,19 @@ CUT = "tengen: threads (64) must be at most {}, the cores that this process may 
 
 
 @pytest.mark.parametrize("cores", [2, pytest.param(4, marks=pytest.mark.soak)])
-def test_threads_change_no_byte(reference, tmp_path, cores):
+def test_threads_and_slots_change_no_byte(reference, tmp_path, cores):
     """The bytes are the same even if more threads are requested than cores exist."""
     out = tmp_path / "run"
-    done = run_command(train_command(out, GAMES, "--threads", "64", cores=cores))
+    settings = (*SMALL, "agent.actor.num_slots=3")
+    words = ("--threads", "64")
+    done = run_command(
+        train_command(out, GAMES, *words, settings=settings, cores=cores)
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count(CUT.format(cores)) == 1
     assert len(sealed(reference)) == 3
     assert sealed(out) == sealed(reference)
     assert weights(out) == weights(reference)
-
-
-def test_slots_change_no_game(reference, tmp_path):
-    out = tmp_path / "run"
-    settings = (*SMALL, "agent.actor.num_slots=3")
-    done = run_command(train_command(out, GAMES, settings=settings))
-    assert done.returncode == 0, done.stderr
-    assert sealed(out) == sealed(reference)
 
 
 @pytest.mark.slow

@@ -118,12 +118,11 @@ def test_a_run_that_roles_make_by_themselves(tmp_path, start):
     check_leftovers(run, num_writers=2)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_keeps_the_games_in_flight(run, number):
+def test_a_signal_keeps_the_games_in_flight(run):
     # Enough concurrent games that some are in progress at any instant.
     change(run, games_per_generation=ENDLESS, num_slots=64)
     writer = run.experience / "selfplay-0"
-    for num_begun in (1, 2):
+    for num_begun, number in ((1, signal.SIGINT), (2, signal.SIGTERM)):
         child = start_command(command("selfplay", run))
 
         def has_played(num_begun=num_begun):
@@ -161,9 +160,14 @@ def test_so_many_games_in_whole_generations(run):
     assert "option (--games) is not known" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["weights.safetensors", "meta.json"])
 @pytest.mark.parametrize(
-    ("role", "gate"), [("selfplay", None), ("gate", "accept_all"), ("gate", "match")]
+    ("role", "gate", "name"),
+    [
+        ("selfplay", None, "weights.safetensors"),
+        ("selfplay", None, "meta.json"),
+        ("gate", "accept_all", "weights.safetensors"),
+        ("gate", "match", "meta.json"),
+    ],
 )
 def test_a_damaged_model_fails_its_role_and_stays(run, role, gate, name):
     folder = run.models if gate is None else run.candidates

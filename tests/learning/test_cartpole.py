@@ -51,8 +51,8 @@ MAX_FRAMES = {
     ("ppo", FAR): 40_000,
     ("dqn", DOORS): 60_000,
     ("ppo", DOORS): 20_000,
-    ("ppo", BLIND): 40_000,
-    ("ppo", CHAIN): 60_000,
+    ("ppo", BLIND): 20_000,
+    ("ppo", CHAIN): 30_000,
     ("rnd", CHAIN): 60_000,
     ("ngu", CHAIN): 60_000,
     ("agent57", CHAIN): 60_000,
@@ -106,11 +106,9 @@ def check(agent, task, seed, path):
 @pytest.mark.parametrize(
     "agent",
     [
-        pytest.param("a2c", marks=pytest.mark.soak),
-        *(
-            pytest.param(one, marks=pytest.mark.slow)
-            for one in ("dqn", "pqn", "ppo", "vtrace")
-        ),
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("dqn", "pqn")),
+        # Other tests show that these agents learn.
+        *(pytest.param(o, marks=pytest.mark.soak) for o in ("a2c", "ppo", "vtrace")),
     ],
 )
 def test_an_agent_balances_a_pole(agent, tmp_path):
