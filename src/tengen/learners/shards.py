@@ -92,8 +92,7 @@ class Shards:
     def compute(self, columns: dict[str, Tensor]) -> list[Part]:
         """Returns the computed parts of a minibatch, in order. Blocks.
 
-        If the caller's thread is one of this object's (see ``run``), it computes all
-        parts itself.
+        The caller's thread computes all parts itself if it may (see ``run``).
 
         Args:
             columns: Tensors ``[rows, ...]``; the result is empty if there are no rows.
@@ -113,7 +112,7 @@ class Shards:
             # Skip empty parts, because a minibatch may have fewer rows than parts.
             if first < last
         ]
-        if self._is_own_thread:
+        if self._computes_here:
             return [work() for work in works]
         futures = [self._pool.submit(work) for work in works]
         return [future.result() for future in futures]
@@ -121,9 +120,10 @@ class Shards:
     def run(self, work: Callable[[], T]) -> T:
         """Runs ``work`` on a thread with one intra-op thread, and returns its result.
 
-        If the caller's thread is one of this object's, it runs ``work`` itself.
+        This is the caller's thread if it is one of this object's, or if neither torch
+        nor this object may use a second thread.
         """
-        return work() if self._is_own_thread else self._pool.submit(work).result()
+        return work() if self._computes_here else self._pool.submit(work).result()
 
     @torch.no_grad()
     def add(self, parts: list[Part]) -> dict[str, float]:
@@ -221,7 +221,10 @@ class Shards:
         self._pool.shutdown()
 
     @property
-    def _is_own_thread(self) -> bool:
+    def _computes_here(self) -> bool:
+        # A hand-over to another thread takes as long as the step of a small network.
+        if self.num_threads == 1 and torch.get_num_threads() == 1:
+            return True
         return getattr(self._thread, "is_own", False)
 
     def _begin_thread(self) -> None:
