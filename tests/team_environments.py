@@ -297,4 +297,4 @@ class Signals(Parallel):
 class Gusts(Signals):
     """``Signals`` with disturbances that are much larger than the rewards."""
 
-    gust = 10.0
+    gust = 40.0

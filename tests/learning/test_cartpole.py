@@ -45,11 +45,11 @@ MAX_FRAMES = {
     ("dqn", CARTPOLE): 150_000,
     ("dqn", SIGNALS): 30_000,
     ("iqn", CARTPOLE): 150_000,
-    ("mappo", GUSTS): 40_000,
+    ("mappo", GUSTS): 12_000,
     ("mappo", SIGNALS): 40_000,
     ("ppo", CARTPOLE): 150_000,
     ("pqn", CARTPOLE): 200_000,
-    ("ppo", GUSTS): 40_000,
+    ("ppo", GUSTS): 12_000,
     ("ppo", SIGNALS): 40_000,
     ("qmix", SIGNALS): 30_000,
     ("ppo", FAR): 40_000,
@@ -139,7 +139,7 @@ def test_a_critic_of_the_global_state_predicts_gusts(tmp_path):
 def test_agents_with_their_own_critics_do_not_learn_in_gusts(tmp_path):
     mean_return, num_frames = trained("ppo", GUSTS, 1, tmp_path / "run")
     assert num_frames >= MAX_FRAMES["ppo", GUSTS]
-    assert mean_return < 6.0
+    assert mean_return < 6.5
 
 
 def test_masked_choices_are_learned(tmp_path):

@@ -210,16 +210,16 @@ class OwnCopies:
             raise
         except RAISED as error:
             raise raised(self._name, error, f"copy {copy}") from error
-        self._check_parts(method, answer, parts, copy)
-        return tuple(answer)
+        if not isinstance(answer, tuple) or len(answer) != len(parts):
+            raise self._misshapen(method, answer, parts, copy)
+        return answer
 
-    def _check_parts(
-        self, method: str, answer: Any, parts: Sequence[str], copy: int
-    ) -> None:
-        if isinstance(answer, tuple) and len(answer) == len(parts):
-            return
+    def _misshapen(
+        self, method: str, answer: object, parts: Sequence[str], copy: int
+    ) -> UnfitError:
+        """Returns the error for a method that returned the wrong number of values."""
         shown = f"{len(answer)} values" if isinstance(answer, tuple) else None
-        raise UnfitError(
+        return UnfitError(
             f"{method} ({shown or type(answer).__name__})",
             self._name,
             copy,
@@ -319,7 +319,8 @@ class GymnasiumEnv(OwnCopies):
                 continue
             try:
                 answer = self._copies[i].step(native[i])
-                self._check_parts("step", answer, _STEP, i)
+                if not isinstance(answer, tuple) or len(answer) != len(_STEP):
+                    raise self._misshapen("step", answer, _STEP, i)
                 self._observations.write(answer[0], observation, i)
                 reward[i] = as_reward(answer[1], name, i)
                 terminated[i] = as_end("terminated", answer[2], name, i)

@@ -117,7 +117,7 @@ class ParallelEnv(OwnCopies):
             reward_threshold=None,
             has_action_mask=self._masks is not None,
             agents=names,
-            teams=self._kind[1],
+            teams=self._teams,
             global_state=self._state.spec,
         )
 
@@ -129,22 +129,23 @@ class ParallelEnv(OwnCopies):
             RunError: An action is out of range.
         """
         native = self._actions.to_gymnasium(actions, self.num_envs)
+        was_over, self._is_over = self._is_over, np.zeros(len(self._copies), np.bool_)
         terminated, truncated = np.zeros((2, self.num_envs), np.bool_)
         step = Step(
             self._zeros(),
             np.zeros(self.num_envs, np.float32),
             terminated,
             truncated,
-            np.ones(self.num_envs, np.bool_),
+            is_reset=~terminated,
+            is_over=self._is_over,
         )
-        was_over, self._is_over = self._is_over, np.zeros_like(self._is_over)
         for copy in range(len(self._copies)):
             if was_over[copy]:
                 self._reset_copy(copy, step.observation)
             else:
                 self._step_copy(copy, native, step)
         self._finished(step.observation)
-        return step._replace(is_over=self._is_over)
+        return step
 
     def observed(self, observation: Any) -> Arrays:
         """Converts the observations of the agents to arrays; see ``Env.observed``."""
@@ -196,7 +197,7 @@ class ParallelEnv(OwnCopies):
 
     def _read_spaces(self) -> None:
         num_copies = len(self._copies)
-        self._keys, _, observed, acted = self._kind
+        self._keys, self._teams, observed, acted = self._kind
         self._actions = Actions(acted, self._name)
         self._observations = Observations(observed, self._name, self._actions.spec)
         self._index = {key: i for i, key in enumerate(self._keys)}
@@ -254,42 +255,37 @@ class ParallelEnv(OwnCopies):
         if not present:
             rule = "must have an agent after a reset"
             raise UnfitError("agents (empty)", self._name, copy, rule)
-        for agent in present:
-            self._see(copy, agent, seen, infos, observation, is_terminal=False)
+        self._see(copy, present, seen, infos, observation)
 
     def _step_copy(self, copy: int, native: NDArray[Any], step: Step) -> None:
-        first, acting = copy * self._num_agents, self._present[copy]
-        chosen = {self._keys[agent]: native[first + agent] for agent in acting}
+        first, acting, keys = copy * self._num_agents, self._present[copy], self._keys
+        chosen = {keys[agent]: native[first + agent] for agent in acting}
         seen, rewards, ends, cuts, infos = self._dicts(copy, "step", _STEP, chosen)
         self._present[copy] = present = self._agents_in(copy)
         self._is_over[copy] = not present
+        _, reward, terminated, truncated, is_reset, *_ = step
         name, stay = self._name, {*present}
         for agent in acting:
-            key, row = self._keys[agent], first + agent
+            key, row, is_over = keys[agent], first + agent, False
             try:
-                reward, ended, was_cut = rewards[key], ends[key], cuts[key]
+                reward[row] = as_reward(rewards[key], name, row)
+                ended, was_cut = ends[key], cuts[key]
+                if ended is not False or was_cut is not False:
+                    is_terminal = as_end("terminated", ended, name, row)
+                    is_cut = as_end("truncated", was_cut, name, row)
+                    is_over = is_terminal or is_cut
+                    terminated[row], truncated[row] = is_terminal, is_cut
             except KeyError:
-                told = rewards, ends, cuts
-                parts = (
-                    n for n, d in zip(_STEP[1:4], told, strict=True) if key not in d
-                )
-                raise self._lacks(next(parts), copy, agent) from None
-            try:
-                step.reward[row] = as_reward(reward, name, row)
-                is_terminal = as_end("terminated", ended, name, row)
-                is_cut = as_end("truncated", was_cut, name, row)
+                told = zip(_STEP[1:4], (rewards, ends, cuts), strict=True)
+                lacking = [part for part, given in told if key not in given]
+                raise self._lacks(lacking[0], copy, agent) from None
             except UnfitError as error:
                 raise self._located(error) from None
-            step.is_reset[row] = False
-            if is_terminal or is_cut:
-                step.terminated[row], step.truncated[row] = is_terminal, is_cut
-            if (is_terminal or is_cut) == (agent in stay):
-                raise self._misplaced(copy, agent, has_ended=agent in stay)
-            self._see(
-                copy, agent, seen, infos, step.observation, is_terminal=is_terminal
-            )
-        for agent in sorted(stay.difference(acting)):
-            self._see(copy, agent, seen, infos, step.observation, is_terminal=False)
+            is_reset[row] = False
+            if is_over == (agent in stay):
+                raise self._misplaced(copy, agent, has_ended=is_over)
+        observers = acting if present is acting else sorted(stay.union(acting))
+        self._see(copy, observers, seen, infos, step.observation, terminated)
 
     def _agents_in(self, copy: int) -> list[int]:
         """Returns the indices of the agents that are in a copy's episode, in order."""
@@ -308,26 +304,46 @@ class ParallelEnv(OwnCopies):
     def _see(
         self,
         copy: int,
-        agent: int,
+        agents: list[int],
         seen: Mapping[Any, Any],
         infos: Mapping[Any, Any],
         observation: Arrays,
-        *,
-        is_terminal: bool,
+        terminated: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Writes the observation and the action mask of an agent."""
-        key, row = self._keys[agent], copy * self._num_agents + agent
-        if key not in seen:
-            raise self._lacks("observations", copy, agent)
+        """Writes the observations and the action masks of some agents of a copy.
+
+        Args:
+            copy: The index of the copy.
+            agents: The indices of the agents, in order.
+            seen: The copy's observations.
+            infos: The copy's infos.
+            observation: The arrays ``[N, ...]`` to write.
+            terminated: ``[N]``, whether agents have terminated; None for no agent.
+        """
+        first = copy * self._num_agents
+        for agent in agents:
+            if self._keys[agent] not in seen:
+                raise self._lacks("observations", copy, agent)
         try:
-            self._observations.write(seen[key], observation, row)
-            if self._masks is not None:
-                source = _info(infos, key) if self._is_mask_in_info else seen[key]
-                mask = observation[ACTION_MASK][row]
-                self._masks.write(source, mask, row, is_terminal=is_terminal)
-            elif infos.get(key) and self._has_late_mask(infos, key):
-                rule = "must have a mask after the first reset too"
-                raise UnfitError(f"info (with {ACTION_MASK})", self._name, row, rule)
+            values = [seen[self._keys[agent]] for agent in agents]
+            if len(agents) == self._num_agents:
+                self._observations.write_rows(values, observation, first)
+            else:
+                for agent, value in zip(agents, values, strict=True):
+                    self._observations.write(value, observation, first + agent)
+            if self._masks is None and not any(infos.values()):
+                return
+            for agent, value in zip(agents, values, strict=True):
+                key, row = self._keys[agent], first + agent
+                source = _info(infos, key) if self._is_mask_in_info else value
+                if self._masks is not None:
+                    mask = observation[ACTION_MASK][row]
+                    is_terminal = terminated is not None and bool(terminated[row])
+                    self._masks.write(source, mask, row, is_terminal=is_terminal)
+                elif self._has_late_mask(infos, key):
+                    what = f"info (with {ACTION_MASK})"
+                    rule = "must have a mask after the first reset too"
+                    raise UnfitError(what, self._name, row, rule)
         except UnfitError as error:
             raise self._located(error) from None
         except RAISED as error:

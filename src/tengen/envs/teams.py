@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,10 +33,11 @@ def _team_reward(step: Step, spec: EnvSpec, team: str) -> NDArray[np.float32]:
     is_reset = step.is_reset.reshape(rows.shape)
     if len(members) < spec.num_agents:
         rows, is_reset = rows[:, members], is_reset[:, members]
-    num_acting = len(members) - np.add.reduce(is_reset, 1)
+    num_acting: Any = len(members)
+    if np.count_nonzero(is_reset):
+        num_acting = np.maximum(num_acting - np.add.reduce(is_reset, 1), 1)
     # In float64, the mean of equal rewards is exactly that reward.
-    total = np.add.reduce(rows, 1, np.float64)
-    mean: NDArray[np.float64] = total / np.maximum(num_acting, 1)
+    mean: NDArray[np.float64] = np.add.reduce(rows, 1, np.float64) / num_acting
     return mean.astype(np.float32)
 
 
@@ -59,7 +62,7 @@ def joint_step(step: Step, spec: EnvSpec) -> Step:
     all_reset = np.logical_and.reduce(step.is_reset.reshape(-1, num_agents), 1)
     reward = _team_reward(step, spec, spec.teams[0])
     terminated = is_cut = is_over
-    if is_over.any():
+    if np.count_nonzero(is_over):
         cuts = np.logical_or.reduce(step.truncated.reshape(-1, num_agents), 1)
         is_cut, terminated = is_over & cuts, is_over & ~cuts
     return Step(step.observation, reward, terminated, is_cut, all_reset)
