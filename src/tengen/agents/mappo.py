@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["Mappo", "MappoUpdate"]
-
 _CRITIC, _STANDARD = "critic.", "state_standard."
 
 

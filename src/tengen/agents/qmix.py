@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["Qmix", "QmixUpdate"]
-
 _MIXING = "mixing."
 
 

@@ -16,22 +16,6 @@ if TYPE_CHECKING:
     from tengen.nets import Net
     from tengen.nets.modules.standard import Standard
 
-__all__ = [
-    "Unrolled",
-    "answer_legally",
-    "counted_rows",
-    "first_steps",
-    "learned_outputs",
-    "network_inputs",
-    "random_weights",
-    "standardized_state",
-    "time_major",
-    "transitions",
-    "unroll",
-    "unroll_legally",
-    "unroll_of_all",
-]
-
 
 class Unrolled(NamedTuple):
     """A network's outputs for B items of T + 1 steps, and the items' columns."""

@@ -28,15 +28,6 @@ from tengen.envs.spaces import Actions, Observations
 from tengen.errors import EnvError, TengenError, UsageError
 from tengen.tensors import ACTION_MASK
 
-__all__ = [
-    "GymnasiumEnv",
-    "OwnCopies",
-    "as_gymnasium",
-    "closed_if_refused",
-    "import_gymnasium",
-    "make_guarded",
-]
-
 
 def import_gymnasium() -> Any:
     """Imports Gymnasium lazily and returns the module.

@@ -17,15 +17,6 @@ from tengen.envs.spaces import Observations
 from tengen.errors import TengenError, UsageError
 from tengen.tensors import TensorSpec
 
-__all__ = [
-    "GlobalState",
-    "agents_of",
-    "attribute",
-    "is_parallel",
-    "spaces_of",
-    "teams_of",
-]
-
 _Result = TypeVar("_Result")
 
 _MAX_AGENTS = 1024

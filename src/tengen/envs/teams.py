@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from tengen.envs.env import EnvSpec, Step
 
-__all__ = ["joint_step", "team_rewards"]
-
 
 def team_rewards(step: Step, spec: EnvSpec) -> dict[str, NDArray[np.float32]]:
     """Returns the reward of each team in each copy, ``[N / num_agents]``, by team.
