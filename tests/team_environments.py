@@ -74,6 +74,21 @@ class TwoTeams(Scripted):
         self.teams = {"a": "red", "b": "blue", "c": "red"}
 
 
+class CountedState(Scripted):
+    """``Scripted`` that counts the calls of its ``state``.
+
+    Attributes:
+        num_read: The number of calls, of all objects.
+    """
+
+    num_read = 0
+    state_space = spaces.Box(-1e4, 1e4, (2,), np.float32)
+
+    def state(self):
+        CountedState.num_read += 1
+        return np.array([self._time, 1000.0], np.float32)
+
+
 class Screens(Scripted):
     """``Scripted`` with observations that are too large for a global state."""
 
@@ -213,23 +228,73 @@ class Climbing(Stages):
         return None, payoffs[actions[0]][actions[1]]
 
 
-class Signals(Stages):
-    """Each of eight steps shows a random signal, which the agents must repeat.
+class Signals(Parallel):
+    """In each of eight steps each agent sees its own random signal and must repeat it.
 
-    The reward is the share of the agents that do.
+    The reward is the share of the agents that did so in the step before. So it needs a
+    discount, or a target that bootstraps, and a ninth step. An agent observes its
+    signal and whether its last answer was right.
+
+    Attributes:
+        gust: Half the difference of a disturbance of the reward, which only the global
+            state shows. It has a random sign in a step, and the other in the next one.
     """
 
-    num_stages = 2
+    gust = 0.0
+
+    def observation_space(self, agent):
+        return spaces.Box(0.0, 1.0, (3,), np.float32)
+
+    def action_space(self, agent):
+        return spaces.Discrete(2)
+
+    @property
+    def state_space(self):
+        return spaces.Box(-1.0, 1.0, (8,), np.float32)
+
+    def state(self):
+        seen = np.concatenate([*self._seen().values()])
+        return np.array([*seen, self._sign, self._left % 2 * self._sign], np.float32)
 
     def reset(self, seed=None, options=None):
         if seed is not None:
             self._random = np.random.default_rng(seed)
-        self._left = 8
-        answer = super().reset()
-        self._stage = int(self._random.integers(2))
-        return self._all(self.state()), answer[1]
+        self.agents, self._left = list(self.possible_agents), 9
+        self._right, self._sign = dict.fromkeys(self.agents, 0.0), 0
+        self._show()
+        return self._seen(), {}
 
-    def moved(self, stage, actions):
+    def step(self, actions):
         self._left -= 1
-        reward = actions.count(stage) / len(actions)
-        return (int(self._random.integers(2)) if self._left else None), reward
+        reward = sum(self._right.values()) / len(self._right) + self.gust * self._sign
+        self._right = {
+            agent: float(actions[agent] == signal)
+            for agent, signal in self._signals.items()
+        }
+        # The first step has no disturbance, and then each pair of steps has two.
+        sign = 2 * int(self._random.integers(2)) - 1
+        self._sign = -self._sign if self._left % 2 else sign
+        self._show()
+        is_over = dict.fromkeys(self.agents, self._left == 0)
+        rewards = dict.fromkeys(self.agents, float(reward))
+        answer = self._seen(), rewards, is_over, dict.fromkeys(self.agents, False), {}
+        if self._left == 0:
+            self.agents = []
+        return answer
+
+    def _show(self):
+        self._signals = {
+            agent: int(self._random.integers(2)) for agent in self.possible_agents
+        }
+
+    def _seen(self):
+        return {
+            agent: np.array([signal, 1 - signal, self._right[agent]], np.float32)
+            for agent, signal in self._signals.items()
+        }
+
+
+class Gusts(Signals):
+    """``Signals`` with disturbances that are much larger than the rewards."""
+
+    gust = 40.0

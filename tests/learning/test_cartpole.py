@@ -3,7 +3,9 @@
 Mutations that fail these tests: a flipped sign of the advantage (A2C, PPO, V-trace),
 the value of step t instead of t + 1, and no bootstrap (DQN), a recurrent state that is
 cleared at each step in learning (R2D2), a flipped sign of the policy loss (SAC),
-ignored action masks (doors), and intrinsic rewards of 0 (the exploring agents).
+ignored action masks (doors), and intrinsic rewards of 0 (the exploring agents). For
+teams: actions in the order of other agents, a discount of 0 (PPO, MAPPO), no bootstrap
+(DQN, QMIX, VDN), and MAPPO with an own critic of each agent (gusts).
 Mutations of R2D2 that pass in the maze: no bootstrap, because small penalties show the
 way, a stored state of zero, a stored state that is reused after the burn-in, a state
 that continues in the next episode, and targets of step t. The slow reference test in
@@ -26,16 +28,16 @@ CARTPOLE, MAZE = "CartPole-v1", "tests.mazes:ShortTMaze"
 DOORS, BLIND = "tests.masked_environments:Doors", "tests.masked_environments:BlindDoors"
 CHAIN = "tests.exploration:Chain"
 REACH, FAR = "tests.environments:Reach", "tests.environments:ReachFar"
-SIGNALS = "tests.team_environments:Signals"
+SIGNALS, GUSTS = "tests.team_environments:Signals", "tests.team_environments:Gusts"
 
 # Mean returns. CartPole: the threshold of CartPole-v0; random actions return 22, a
 # constant action 9, at most 500. The maze: at most 4, without memory 1.95. Reach:
 # zero actions return -3.3, random ones -6.7. ReachFar: at most 10, action 500: 7.5.
 # Doors: at most 10, legal actions at random 5, without the mask 0.3. Chain: at most 12,
-# and 0.05 without the far end, which random actions never reach. Signals: at most 8,
-# random and constant actions 4.
+# and 0.05 without the far end, which random actions never reach. Signals and Gusts: at
+# most 8, random and constant actions 4.
 SOLVED = {CARTPOLE: 195.0, MAZE: 3.0, REACH: -1.0, FAR: 8.5, DOORS: 9.0, BLIND: 9.0}
-SOLVED |= {CHAIN: 7.0, SIGNALS: 7.4}
+SOLVED |= {CHAIN: 7.0, SIGNALS: 7.4, GUSTS: 7.0}
 
 MAX_FRAMES = {
     ("a2c", CARTPOLE): 400_000,
@@ -43,9 +45,11 @@ MAX_FRAMES = {
     ("dqn", CARTPOLE): 150_000,
     ("dqn", SIGNALS): 30_000,
     ("iqn", CARTPOLE): 150_000,
+    ("mappo", GUSTS): 12_000,
     ("mappo", SIGNALS): 40_000,
     ("ppo", CARTPOLE): 150_000,
     ("pqn", CARTPOLE): 200_000,
+    ("ppo", GUSTS): 12_000,
     ("ppo", SIGNALS): 40_000,
     ("qmix", SIGNALS): 30_000,
     ("ppo", FAR): 40_000,
@@ -125,6 +129,17 @@ def test_a_team_learns(agent, tmp_path):
     check(agent, SIGNALS, 1, tmp_path / "run")
 
 
+def test_a_critic_of_the_global_state_predicts_gusts(tmp_path):
+    check("mappo", GUSTS, 1, tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_agents_with_their_own_critics_do_not_learn_in_gusts(tmp_path):
+    mean_return, num_frames = trained("ppo", GUSTS, 1, tmp_path / "run")
+    assert num_frames >= MAX_FRAMES["ppo", GUSTS]
+    assert mean_return < 6.5
+
+
 def test_masked_choices_are_learned(tmp_path):
     check("ppo", DOORS, 1, tmp_path / "run")
 
@@ -174,7 +189,11 @@ def test_sac_reaches_what_it_is_shown(tmp_path):
 @pytest.mark.parametrize("seed", [2, 3])
 @pytest.mark.parametrize(
     ("agent", "task"),
-    [case for case in MAX_FRAMES if case not in (("ppo", BLIND), ("ppo", CHAIN))],
+    [
+        case
+        for case in MAX_FRAMES
+        if case not in (("ppo", BLIND), ("ppo", CHAIN), ("ppo", GUSTS))
+    ],
 )
 def test_other_seeds_learn_too(agent, task, seed, tmp_path):
     check(agent, task, seed, tmp_path / "run")

@@ -30,6 +30,8 @@ class Slots:
     """Number N of rows that the actor steps."""
     total: int
     """Total number of rows that all actors of the run step."""
+    num_agents: int = 1
+    """Number of rows of each copy; ``first`` is the first row of a copy."""
 
 
 class Policy(Protocol):

@@ -163,7 +163,7 @@ class EnvironmentPort:
         self._seed = seed
         self._turn_blocks = turn_blocks
         num_rows = env.num_envs
-        self._slots = slots or Slots(0, num_rows, num_rows)
+        self._slots = slots or Slots(0, num_rows, num_rows, env.spec.num_agents)
         self._num_uniforms = policy.num_uniforms(env.spec.actions)
         self._stop = threading.Event()
         self._blocks_left = 0

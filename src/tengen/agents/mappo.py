@@ -9,9 +9,9 @@ the learner. So a published model acts without the global state.
 
 Differs from the paper: the settings are those of ``ppo``, with more minibatches;
 rewards are divided by the scale of returns, in place of the normalization of values;
-the critic has no memory; an agent that dies gets no target for the time after its
-death, so its return ends there although its team plays on; the loss of values is not
-the Huber loss.
+the critic has no memory, and the global state is standardized with running statistics;
+the return of an agent ends with its termination, although its team may play on; the
+loss of values is not the Huber loss.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tengen import envs
 from tengen.agents.ppo import Ppo, PpoUpdate
-from tengen.agents.unrolls import unroll, unroll_of_all
-from tengen.envs import ActionSpec
+from tengen.agents.unrolls import standardized_state, unroll, unroll_of_all
+from tengen.envs import AGENT_ID, ActionSpec
 from tengen.experience import ExperienceConfig
+from tengen.learners.update import load_module, module_state
 from tengen.tensors import GLOBAL_STATE, TensorSpec
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-_CRITIC = "critic."
+_CRITIC, _STANDARD = "critic.", "state_standard."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +62,11 @@ class MappoUpdate(PpoUpdate):
 
     Attributes:
         critic: A network of the same kind and size as the policy's, without memory,
-            whose inputs are those of the policy and the global state.
+            whose inputs are those of the policy and the standardized global state.
+        standard: The statistics of the global state, which has any unit.
     """
+
+    is_recordable = True
 
     def __init__(self, agent: Mappo, net: Net, spec: envs.EnvSpec) -> None:
         """Creates a critic with random weights.
@@ -73,12 +77,22 @@ class MappoUpdate(PpoUpdate):
             spec: The environment's spec, with a global state.
         """
         from tengen.nets.modules.critics import make_value_critic
+        from tengen.nets.modules.standard import Standard
 
         super().__init__(agent, spec.actions)
         assert spec.global_state is not None  # ``refusal`` has checked it
         critic = make_value_critic(net, {GLOBAL_STATE: spec.global_state})
         # In evaluation mode, the statistics of the inputs stay the same.
         self.critic = critic.eval()
+        self.standard = Standard(spec.global_state.num_entries)
+
+    def scaled(self, columns: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Standardizes the global state too; see ``PolicyUpdate.scaled``."""
+        columns = super().scaled(columns)
+        # The items of all agents have the state, which counts once for each copy.
+        is_first_agent = columns[AGENT_ID][..., 0] != 0
+        rows = columns[GLOBAL_STATE][is_first_agent]
+        return standardized_state(self.standard, columns, rows, self.group)
 
     def values(self, columns: dict[str, Tensor], outputs: dict[str, Tensor]) -> Tensor:
         """See ``PpoUpdate.values``."""
@@ -102,14 +116,18 @@ class MappoUpdate(PpoUpdate):
         """See ``Update.place``."""
         self.critic.to(device)
         self.critic.compute_dtype = dtype
+        self.standard.to(device)
 
     def state(self) -> dict[str, Tensor]:
         """See ``Update.state``."""
-        critic = {_CRITIC + n: t for n, t in self.critic.state_dict().items()}
-        return {**super().state(), **critic}
+        return {
+            **super().state(),
+            **module_state(_CRITIC, self.critic),
+            **module_state(_STANDARD, self.standard),
+        }
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """See ``Update.load_state``."""
         super().load_state(tensors)
-        own = {n: t for n, t in tensors.items() if n.startswith(_CRITIC)}
-        self.critic.load_state_dict({n.removeprefix(_CRITIC): own[n] for n in own})
+        load_module(_CRITIC, self.critic, tensors)
+        load_module(_STANDARD, self.standard, tensors)

@@ -38,7 +38,8 @@ class EpsilonAgent(EnvironmentAgent):
     Each copy of the environment explores with its own constant probability: copy i of
     N, counted from 0, takes a random action with probability ``epsilon ** (1 +
     epsilon_power * i / (N - 1))``. A single copy uses the mean of the probabilities of
-    many copies.
+    many copies. Each agent of a copy draws its own random numbers with the copy's
+    probability.
 
     Source: for the probabilities Horgan et al. 2018, "Distributed Prioritized
     Experience Replay" (arXiv:1803.00933), section 4; for duelling heads Wang et al.
@@ -131,13 +132,14 @@ class EpsilonAgent(EnvironmentAgent):
         }
 
     def epsilons(self, slots: Slots) -> NDArray[np.float64]:
-        """Returns the probability of a random action in each copy, ``[N]``."""
-        if slots.total == 1:
+        """Returns the probability of a random action in each row, ``[N]``."""
+        num_copies = slots.total // slots.num_agents
+        if num_copies == 1:
             shares = np.linspace(0.0, 1.0, _MANY_COPIES)
             probabilities = self.epsilon ** (1.0 + self.epsilon_power * shares)
-            return np.full(1, probabilities.mean())
-        place = np.arange(slots.first, slots.first + slots.count)
-        share = place / (slots.total - 1)
+            return np.full(slots.count, probabilities.mean())
+        rows = np.arange(slots.first, slots.first + slots.count)
+        share = rows // slots.num_agents / (num_copies - 1)
         return np.asarray(self.epsilon ** (1.0 + self.epsilon_power * share))
 
 

@@ -4,7 +4,8 @@ Source: Rashid et al. 2018, "QMIX: Monotonic Value Function Factorisation for De
 Multi-Agent Reinforcement Learning" (arXiv:1803.11485), section 4.
 
 The team's Q value increases with the Q value of each agent, but need not be their sum
-as in ``vdn``. Only the learner has the mixing network and sees the global state.
+as in ``vdn``. Only the learner has the mixing network and sees the global state, which
+it standardizes with running statistics.
 ``tengen.agents.team_agent`` has the settings, the rest of the update, and the
 differences from the paper.
 """
@@ -12,13 +13,15 @@ differences from the paper.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tengen import envs
 from tengen.agents.team_agent import TeamAgent, TeamUpdate
+from tengen.agents.unrolls import standardized_state
 from tengen.experience import ExperienceConfig, ReplayConfig
+from tengen.learners.update import load_module, module_state
 from tengen.tensors import GLOBAL_STATE
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-_MIXER, _TARGET_MIXER = "mixer.", "target_mixer."
+_MIXING = "mixing."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +53,8 @@ class QmixUpdate(TeamUpdate):
     Attributes:
         mixer: The mixing network.
         target_mixer: Its periodic copy, for targets.
+        standard: The statistics of the global state, which has any unit. Both mixing
+            networks see the standardized state.
     """
 
     def __init__(
@@ -63,21 +68,34 @@ class QmixUpdate(TeamUpdate):
             spec: The environment's spec, with a global state.
             store: The config of the table.
         """
+        from torch.nn import ModuleDict
+
         from tengen.nets.modules.critics import Mixer
+        from tengen.nets.modules.standard import Standard
 
         super().__init__(agent, net, store)
         assert spec.global_state is not None  # ``refusal`` has checked it
-        self.mixer = Mixer(spec.num_agents, spec.global_state.num_entries)
+        num_state = spec.global_state.num_entries
+        self.mixer = Mixer(spec.num_agents, num_state)
+        self.standard = Standard(num_state)
         self.target_mixer = copy.deepcopy(self.mixer).requires_grad_(False)
+        self._mixing = ModuleDict(
+            {"now": self.mixer, "target": self.target_mixer, "state": self.standard}
+        )
 
-    def mixed(self, q: Tensor, steps: dict[str, Tensor]) -> Tensor:
+    def minibatches(
+        self, net: Net, columns: dict[str, Tensor]
+    ) -> Iterator[dict[str, Tensor]]:
+        """Standardizes the global state; see ``Update.minibatches``."""
+        learned = columns[GLOBAL_STATE][:, self._agent.burn_in :].flatten(0, 1)
+        yield standardized_state(self.standard, columns, learned, self.group)
+
+    def mixed(
+        self, q: Tensor, steps: dict[str, Tensor], *, is_target: bool = False
+    ) -> Tensor:
         """See ``TeamUpdate.mixed``."""
-        total: Tensor = self.mixer(q, steps[GLOBAL_STATE])
-        return total
-
-    def target_mixed(self, q: Tensor, steps: dict[str, Tensor]) -> Tensor:
-        """See ``TeamUpdate.target_mixed``."""
-        total: Tensor = self.target_mixer(q, steps[GLOBAL_STATE])
+        mixer = self.target_mixer if is_target else self.mixer
+        total: Tensor = mixer(q, steps[GLOBAL_STATE])
         return total
 
     def parameters(self) -> list[Tensor]:
@@ -87,8 +105,7 @@ class QmixUpdate(TeamUpdate):
     def place(self, device: torch.device, dtype: torch.dtype) -> None:
         """See ``Update.place``."""
         super().place(device, dtype)
-        self.mixer.to(device)
-        self.target_mixer.to(device)
+        self._mixing.to(device)
 
     def copy_to_target(self, net: Net) -> None:
         """See ``TargetUpdate.copy_to_target``."""
@@ -97,18 +114,9 @@ class QmixUpdate(TeamUpdate):
 
     def state(self) -> dict[str, Tensor]:
         """See ``Update.state``."""
-        mixers = {_MIXER: self.mixer, _TARGET_MIXER: self.target_mixer}
-        own = {
-            prefix + name: tensor
-            for prefix, mixer in mixers.items()
-            for name, tensor in mixer.state_dict().items()
-        }
-        return {**super().state(), **own}
+        return {**super().state(), **module_state(_MIXING, self._mixing)}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """See ``Update.load_state``."""
-        rest = dict(tensors)
-        for prefix, mixer in ((_MIXER, self.mixer), (_TARGET_MIXER, self.target_mixer)):
-            names = list(mixer.state_dict())
-            mixer.load_state_dict({name: rest.pop(prefix + name) for name in names})
-        super().load_state(rest)
+        super().load_state(tensors)
+        load_module(_MIXING, self._mixing, tensors)

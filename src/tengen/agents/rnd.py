@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from tengen import envs
 from tengen.agents.policy_update import ReturnScale, RunningSquare
 from tengen.agents.ppo import Ppo, PpoUpdate
-from tengen.agents.unrolls import Unrolled, random_weights
+from tengen.agents.unrolls import Unrolled, counted_rows, random_weights
 from tengen.bounds import bounded
 from tengen.envs import ActionSpec, EnvSpec
 from tengen.experience import ExperienceConfig
@@ -116,6 +116,8 @@ class RndUpdate(PpoUpdate):
         """Adds the intrinsic rewards to ``PolicyUpdate.scaled``."""
         import torch
 
+        from tengen.nets.modules.standard import counting
+
         columns = super().scaled(columns)
         # The last step is only for bootstrapping, so what follows it does not matter.
         reached = {name: columns[name].roll(-1, 1) for name in self._names}
@@ -124,7 +126,10 @@ class RndUpdate(PpoUpdate):
         place = self.group.place(shape.numel())
         rows = {name: self.group.gather_rows(column) for name, column in rows.items()}
         self.novelty.train()
-        with torch.no_grad():
+        is_counted = counted_rows(self.novelty, columns)
+        if is_counted is not None:  # the order of the reached observations
+            is_counted = self.group.gather_rows(is_counted.roll(-1, 0).T.flatten())
+        with torch.no_grad(), counting(self.novelty, is_counted):
             novelty = self.novelty(rows)[place.first :][: shape.numel()].reshape(shape)
         self.novelty.eval()
         self._intrinsic_scale.observe(

@@ -9,13 +9,14 @@ best actions of the team.
 Differs from the papers of ``vdn`` and ``qmix``: items are sequences of a fixed length,
 not episodes, and a recurrent network begins with the stored state and a burn-in, as in
 R2D2; exploration is constant and differs between the copies (``EpsilonAgent``); the
-reward of the team is the mean over its agents; an agent that is not in the episode adds
-a Q value of 0; a truncated episode bootstraps; the optimizer is AdamW without weight
-decay, not RMSprop.
+reward of the team is the mean over its agents that acted; an agent that is not in the
+episode adds a Q value of 0; a truncated episode bootstraps; the optimizer is AdamW
+without weight decay, not RMSprop.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
@@ -150,7 +151,9 @@ class TeamAgent(EpsilonAgent):
 
     def default_net(self, spec: EnvSpec) -> NetConfig:
         """Returns a network without memory; see ``EnvironmentAgent.default_net``."""
-        return net_for(spec, MlpConfig(activation="relu"))
+        net = net_for(spec, MlpConfig(activation="relu"))
+        # ``layout`` rejects stacked images.
+        return dataclasses.replace(net, num_frames=1)
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
         """Returns a uniform replay; see ``EnvironmentAgent.default_store``."""
@@ -207,7 +210,8 @@ class TeamUpdate(TargetUpdate):
         total = self.mixed(taken, learned)
         with torch.no_grad():
             best = losses.double_q_values(q, q_target)
-            value = self.target_mixed(torch.where(is_present, best, 0.0), learned)
+            best = torch.where(is_present, best, 0.0)
+            value = self.mixed(best, learned, is_target=True)
         targets = losses.n_step_targets(
             reward=learned["reward"][:-1],
             terminated=learned["terminated"][:-1],
@@ -224,19 +228,18 @@ class TeamUpdate(TargetUpdate):
         priorities = losses.sequence_priorities(errors, is_live, _ETA)
         return LossParts(loss, metrics, priorities + LEAST_PRIORITY)
 
-    def mixed(self, q: Tensor, steps: dict[str, Tensor]) -> Tensor:
+    def mixed(
+        self, q: Tensor, steps: dict[str, Tensor], *, is_target: bool = False
+    ) -> Tensor:
         """Returns the team's Q values ``[T, B]``.
 
         Args:
             q: ``[T, B, n]`` float32, the Q values of the agents' actions; 0 for agents
                 that are not in the episode.
             steps: The columns of the steps, ``[T, B, ...]``.
+            is_target: Whether the weights are those of the target network.
         """
         return q.sum(-1)
-
-    def target_mixed(self, q: Tensor, steps: dict[str, Tensor]) -> Tensor:
-        """Does ``mixed`` with the target network's weights."""
-        return self.mixed(q, steps)
 
     def _values(self, net: Net, rows: dict[str, Tensor], is_present: Tensor) -> Tensor:
         """Returns the agents' Q values ``[T, B, n, A]`` after the burn-in."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from tengen.envs import AGENT_ID
 from tengen.experience import STATE
 from tengen.learners.group import Group
-from tengen.tensors import ACTION_MASK, CHOICE_OUTPUTS, ILLEGAL
+from tengen.tensors import ACTION_MASK, CHOICE_OUTPUTS, GLOBAL_STATE, ILLEGAL
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from tengen.nets import Net
+    from tengen.nets.modules.standard import Standard
 
 
 class Unrolled(NamedTuple):
@@ -136,6 +138,48 @@ def first_steps(is_reset: Tensor) -> Tensor:
     return is_first
 
 
+def counted_rows(net: nn.Module, columns: dict[str, Tensor]) -> Tensor | None:
+    """Returns a mask ``[T, B]`` of the observations to count in statistics.
+
+    The zeros of an agent that is not in the episode do not count; the observation after
+    its last action does. None if there is a single agent, or ``net`` does not train.
+
+    Args:
+        net: The network with the statistics.
+        columns: The items' columns, ``[B, T, ...]``.
+    """
+    if AGENT_ID not in columns or not net.training:
+        return None
+    is_live = columns["is_reset"].transpose(0, 1) == 0
+    is_counted = is_live.clone()
+    is_counted[1:] |= is_live[:-1]
+    # The last step of an unroll never has the mark of a reset step.
+    is_counted[-1] = is_live[-2]
+    return is_counted
+
+
+def standardized_state(
+    standard: Standard, columns: dict[str, Tensor], rows: Tensor, group: Group
+) -> dict[str, Tensor]:
+    """Returns the columns with a standardized global state.
+
+    Args:
+        standard: The statistics of the global state.
+        columns: The items' columns, with ``GLOBAL_STATE`` ``[B, T, K]``.
+        rows: ``[R, K]``, the states of this learner that the statistics count first.
+        group: The group of learners that share the batch.
+    """
+    import torch
+
+    from tengen.nets.modules.standard import uncounted
+
+    rows = group.gather_rows(rows)
+    with torch.no_grad(), uncounted(standard):
+        if len(rows) > 0:
+            standard.observe(rows)
+        return {**columns, GLOBAL_STATE: standard(columns[GLOBAL_STATE])}
+
+
 def unroll(net: Net, columns: dict[str, Tensor]) -> Unrolled:
     """Returns a network's outputs for all steps of items, given their stored states.
 
@@ -143,10 +187,13 @@ def unroll(net: Net, columns: dict[str, Tensor]) -> Unrolled:
         net: The network.
         columns: The items' columns, ``[B, T + 1, ...]``.
     """
+    from tengen.nets.modules.standard import counting
+
     steps = time_major(columns)
     inputs, state = network_inputs(net, columns)
     is_first = first_steps(steps["is_reset"])
-    outputs, _ = unroll_legally(net, inputs, state, is_first)
+    with counting(net, counted_rows(net, columns)):
+        outputs, _ = unroll_legally(net, inputs, state, is_first)
     transitions = {name: column[:-1] for name, column in steps.items()}
     return Unrolled(outputs, transitions, 1.0 - transitions["is_reset"].float())
 
@@ -239,14 +286,18 @@ def learned_outputs(
     """
     import torch
 
-    from tengen.nets.modules.standard import uncounted
+    from tengen.nets.modules.standard import counting, uncounted
 
     inputs, state = network_inputs(net, columns)
     is_first = first_steps(columns["is_reset"].transpose(0, 1))
+    is_counted = counted_rows(net, columns)
     if burn_in > 0:
         with torch.no_grad(), uncounted(net):
             before = {name: column[:burn_in] for name, column in inputs.items()}
             _, state = unroll_legally(net, before, state, is_first[:burn_in])
     learned = {name: column[burn_in:] for name, column in inputs.items()}
-    outputs, _ = unroll_legally(net, learned, state, is_first[burn_in:])
+    if is_counted is not None:
+        is_counted = is_counted[burn_in:]
+    with counting(net, is_counted):
+        outputs, _ = unroll_legally(net, learned, state, is_first[burn_in:])
     return outputs, learned

@@ -17,6 +17,7 @@ from tengen.envs.env import (
     GroupEnv,
     Scale,
     Step,
+    hide_state,
 )
 from tengen.envs.filmed import FilmedEnv, Picture
 from tengen.envs.masks import ActionMasks, legal_actions, nth_legal
@@ -51,6 +52,7 @@ __all__ = [
     "TimelyEnv",
     "check_own_env",
     "env_spec",
+    "hide_state",
     "is_known",
     "joint_step",
     "legal_actions",

@@ -14,9 +14,9 @@ So an episode's final observation is never replaced by the next episode's first 
 
 In an environment with several agents, every copy has one row per agent, so that N rows
 are N / num_agents copies: first the rows of the first copy, in the order of
-``EnvSpec.agents``, then those of the next copy. An agent that has left the episode, or
-has not come yet, has reset steps with zero observations. Its first observation ends a
-reset step too. An episode ends for all agents of a copy together.
+``EnvSpec.agents``, then those of the next copy. An agent that was removed from the
+episode, or is not added yet, has reset steps with zero observations. Its first
+observation ends a reset step too. An episode ends for all agents of a copy together.
 """
 
 from __future__ import annotations
@@ -197,7 +197,8 @@ class EnvSpec:
     """The team of each agent, by name, as long as ``agents``."""
     global_state: TensorSpec | None = None
     """The tensor spec of the global state. Then the observations also contain
-    ``GLOBAL_STATE`` with a row per copy. None if there is none."""
+    ``GLOBAL_STATE`` with a row per copy, before ``hide_state``. None if there is none.
+    """
 
     @property
     def num_agents(self) -> int:
@@ -241,8 +242,8 @@ class Step(NamedTuple):
     reward: NDArray[np.float32]
     """``[N]`` float32; 0 in reset steps."""
     terminated: NDArray[np.bool_]
-    """``[N]`` bool; whether the episode reached a terminal state, or the agent left the
-    episode for good, such as by its death."""
+    """``[N]`` bool; whether the episode reached a terminal state, or the agent has
+    terminated, for example because it died."""
     truncated: NDArray[np.bool_]
     """``[N]`` bool; whether a limit, such as a time limit, cut the episode short."""
     is_reset: NDArray[np.bool_]
@@ -357,6 +358,14 @@ class EnvWrapper:
     def close(self) -> None:
         """See ``Env.close``."""
         self._env.close()
+
+
+def hide_state(env: Any) -> None:
+    """Lets an environment leave out ``GLOBAL_STATE``, if it has ``shows_state``."""
+    while isinstance(env, EnvWrapper):
+        env = env._env
+    if hasattr(env, "shows_state"):
+        env.shows_state = False
 
 
 @runtime_checkable

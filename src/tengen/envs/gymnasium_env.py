@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tengen.distribution import pip_install
 from tengen.envs.copies import (
     MOST_WORDS,
     RAISED,
+    UnfitError,
     as_end,
     as_reward,
     copy_seeds,
@@ -88,6 +90,17 @@ def make_guarded(make: Callable[[], Any], name: str) -> Any:
         ) from error
 
 
+@contextlib.contextmanager
+def closed_if_refused(made: Any) -> Iterator[None]:
+    """Context of the checks of a new environment, which is closed if a check raises."""
+    try:
+        yield
+    except RAISED:
+        with contextlib.suppress(*RAISED):
+            made.close()
+        raise
+
+
 # Names of the values that Gymnasium's reset and step return, in order.
 _RESET = ("observation", "info")
 _STEP = ("observation", "reward", "terminated", "truncated", "info")
@@ -97,27 +110,132 @@ _STEP = ("observation", "reward", "terminated", "truncated", "info")
 _STEPPED: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
-def claim(made: Any, name: str) -> None:
-    """Registers a new copy, so that no other copy can be the same object.
-
-    Raises:
-        UsageError: The object is already a copy.
-    """
-    core = getattr(made, "unwrapped", made)
-    if _STEPPED.get(id(core)) is core:
+def _claim(made: Any, name: str) -> None:
+    """Registers a new copy, so that no other copy can be the same object."""
+    try:
+        core = getattr(made, "unwrapped", made)
+        is_known = _STEPPED.get(id(core)) is core
+        _STEPPED[id(core)] = core
+    except RAISED as error:
+        raise UsageError(
+            f'environment ("{name}") must be an ordinary object, but it raised '
+            f'{said(error)}; add "__weakref__" if its class has __slots__'
+        ) from error
+    if is_known:
         raise UsageError(
             f'environment ("{name}") must be a new object for each copy, but '
             "one was returned twice; create one in each call"
         )
-    _STEPPED[id(core)] = core
 
 
-def release(copy: Any) -> None:
-    """Undoes ``claim`` for a copy that is closed."""
-    _STEPPED.pop(id(getattr(copy, "unwrapped", copy)), None)
+class OwnCopies:
+    """Base class of adapters that step the copies of an environment one by one.
+
+    Attributes:
+        spec: The environment's spec.
+        num_envs: Number N of rows.
+    """
+
+    spec: EnvSpec
+    num_envs: int
+    _actions: Actions
+    _observations: Observations
+    _masks: ActionMasks | None = None
+    _is_mask_in_info = False
+
+    def __init__(
+        self, make_one: Callable[[], Any], num_copies: int, seed: int, name: str
+    ) -> None:
+        """Creates the copies, and calls ``_read_spaces``; see the subclasses."""
+        self._seeds = copy_seeds(seed, num_copies)
+        self._name = name
+        self._is_over = np.zeros(num_copies, np.bool_)
+        self._copies: list[Any] = []
+        try:
+            for _ in range(num_copies):
+                made = make_guarded(make_one, name)
+                with closed_if_refused(made):
+                    self._check_made(made)
+                    _claim(made, name)
+                self._copies.append(made)
+            self._read_spaces()
+        except (UsageError, EnvError):
+            self.close()
+            raise
+
+    def reset(self) -> Arrays:
+        """Restarts all copies from the seed; see ``Env.reset``."""
+        observation = self._zeros()
+        for copy, seed in enumerate(self._seeds):
+            self._reset_copy(copy, observation, seed=seed)
+        self._is_over = np.zeros(len(self._copies), np.bool_)
+        return self._finished(observation)
+
+    def own_action(self, action: NDArray[Any]) -> Any:
+        """Converts an action to the Gymnasium action space; see ``Env.own_action``."""
+        return self._actions.to_own(action)
+
+    def close(self) -> None:
+        """Releases the copies' resources; see ``Env.close``."""
+        while self._copies:
+            copy = self._copies.pop()
+            try:
+                _STEPPED.pop(id(getattr(copy, "unwrapped", copy)), None)
+                copy.close()
+            except RAISED as error:
+                raise raised(self._name, error, "close()") from error
+
+    def _zeros(self) -> Arrays:
+        arrays = self._observations.zeros(self.num_envs)
+        if self._masks is not None:
+            arrays[ACTION_MASK] = self._masks.all_legal(self.num_envs)
+        return arrays
+
+    def _answer(
+        self, copy: int, method: str, parts: Sequence[str], *args: Any, **kwargs: Any
+    ) -> tuple[Any, ...]:
+        """Calls a method of a copy, which must return the values named in ``parts``."""
+        try:
+            answer = getattr(self._copies[copy], method)(*args, **kwargs)
+        except TengenError:
+            raise
+        except RAISED as error:
+            raise raised(self._name, error, f"copy {copy}") from error
+        if not isinstance(answer, tuple) or len(answer) != len(parts):
+            raise self._misshapen(method, answer, parts, copy)
+        return answer
+
+    def _misshapen(
+        self, method: str, answer: object, parts: Sequence[str], copy: int
+    ) -> UnfitError:
+        """Returns the error for a method that returned the wrong number of values."""
+        shown = f"{len(answer)} values" if isinstance(answer, tuple) else None
+        return UnfitError(
+            f"{method} ({shown or type(answer).__name__})",
+            self._name,
+            copy,
+            f"must return {len(parts)} values: {', '.join(parts)}",
+        )
+
+    def _check_made(self, made: Any) -> None:
+        """Raises UsageError if a new environment cannot be a copy."""
+        raise NotImplementedError
+
+    def _read_spaces(self) -> None:
+        """Sets the attributes that depend on the spaces of the copies."""
+        raise NotImplementedError
+
+    def _reset_copy(self, copy: int, observation: Arrays, **kwargs: int) -> None:
+        """Resets a copy and writes what it observes."""
+        raise NotImplementedError
+
+    def _finished(self, observation: Arrays) -> Arrays:
+        """Returns the observations of a reset or step, after a check of all rows."""
+        self._observations.check_finite(observation)
+        return observation
 
 
-class GymnasiumEnv:
+class GymnasiumEnv(OwnCopies):
     """Copies of a Gymnasium environment in this process, stepped one after the other.
 
     Attributes:
@@ -156,24 +274,10 @@ class GymnasiumEnv:
                 from the first copy in its spaces, or is the same object as an existing
                 copy; or a space is of an unsupported kind.
         """
-        self._seeds = copy_seeds(seed, num_envs)
         self.num_envs = num_envs
-        self._name = name
-        self._is_over = np.zeros(num_envs, np.bool_)
-        self._copies: list[Any] = []
-        try:
-            for _ in range(num_envs):
-                self._copies.append(self._made(make_one))
-            first = self._copies[0]
-            self._actions = Actions(first.action_space, name)
-            self._observations = Observations(
-                first.observation_space, name, self._actions.spec
-            )
-            self._is_mask_in_info, self._finds_masks = False, finds_masks
-            self._masks = self._masks_of(first)
-        except (UsageError, EnvError):
-            self.close()
-            raise
+        self._finds_masks = finds_masks
+        super().__init__(make_one, num_envs, seed, name)
+        first = self._copies[0]
         self.spec = EnvSpec(
             name=name,
             observations=self._observations.specs,
@@ -187,15 +291,6 @@ class GymnasiumEnv:
             is_partial=is_partial,
             has_action_mask=self._masks is not None,
         )
-
-    def reset(self) -> Arrays:
-        """Restarts all copies from the seed; see ``Env.reset``."""
-        observation = self._zeros()
-        for i, seed in enumerate(self._seeds):
-            self._reset_copy(i, observation, seed=seed)
-        self._observations.check_finite(observation)
-        self._is_over = np.zeros(self.num_envs, np.bool_)
-        return observation
 
     def step(self, actions: NDArray[Any]) -> Step:
         """Steps every copy; see ``Env.step``.
@@ -227,8 +322,8 @@ class GymnasiumEnv:
                 raise
             except RAISED as error:
                 raise raised(name, error, f"copy {i}") from error
-        self._observations.check_finite(observation)
         self._is_over = terminated | truncated
+        observation = self._finished(observation)
         return Step(observation, reward, terminated, truncated, is_reset)
 
     def observed(self, observation: Any) -> Arrays:
@@ -238,23 +333,8 @@ class GymnasiumEnv:
             arrays[ACTION_MASK] = self._masks.read(observation.get(ACTION_MASK))
         return arrays
 
-    def own_action(self, action: NDArray[Any]) -> Any:
-        """Converts an action to the Gymnasium action space; see ``Env.own_action``."""
-        return self._actions.to_own(action)
-
-    def close(self) -> None:
-        """Releases the copies' resources; see ``Env.close``."""
-        while self._copies:
-            copy = self._copies.pop()
-            release(copy)
-            try:
-                copy.close()
-            except RAISED as error:
-                raise raised(self._name, error, "close()") from error
-
-    def _made(self, make_one: Callable[[], Any]) -> Any:
+    def _check_made(self, made: Any) -> None:
         gymnasium = import_gymnasium()
-        made = make_guarded(make_one, self._name)
         if not isinstance(made, gymnasium.Env):
             raise UsageError(
                 f'environment ("{self._name}") must be a gymnasium.Env, not '
@@ -271,42 +351,30 @@ class GymnasiumEnv:
             first.observation_space,
             first.action_space,
         ):
-            made.close()
             raise UsageError(
                 f'environment ("{self._name}") must have the same spaces in every '
                 f"copy; correct it"
             )
-        claim(made, self._name)
-        return made
 
-    def _reset(self, i: int, **kwargs: int) -> tuple[Any, ...]:
+    def _read_spaces(self) -> None:
+        first, name = self._copies[0], self._name
+        self._actions = Actions(first.action_space, name)
+        self._observations = Observations(
+            first.observation_space, name, self._actions.spec
+        )
+        self._masks = self._masks_of()
+
+    def _reset_copy(self, copy: int, observation: Arrays, **kwargs: int) -> None:
+        answer = self._answer(copy, "reset", _RESET, **kwargs)
         try:
-            answer = self._copies[i].reset(**kwargs)
+            self._observations.write(answer[0], observation, copy)
+            self._write_mask(answer, observation, copy, is_terminal=False)
         except TengenError:
             raise
         except RAISED as error:
-            raise raised(self._name, error, f"copy {i}") from error
-        if not isinstance(answer, tuple) or len(answer) != len(_RESET):
-            raise self._misshapen("reset", answer, _RESET, i)
-        return answer
+            raise raised(self._name, error, f"copy {copy}") from error
 
-    def _reset_copy(self, i: int, observation: Arrays, **kwargs: int) -> None:
-        answer = self._reset(i, **kwargs)
-        try:
-            self._observations.write(answer[0], observation, i)
-            self._write_mask(answer, observation, i, is_terminal=False)
-        except TengenError:
-            raise
-        except RAISED as error:
-            raise raised(self._name, error, f"copy {i}") from error
-
-    def _zeros(self) -> Arrays:
-        arrays = self._observations.zeros(self.num_envs)
-        if self._masks is not None:
-            arrays[ACTION_MASK] = self._masks.all_legal(self.num_envs)
-        return arrays
-
-    def _masks_of(self, first: Any) -> ActionMasks | None:
+    def _masks_of(self) -> ActionMasks | None:
         """Returns the reader of action masks; None if no choice is ever illegal."""
         self._finds_masks = self._finds_masks and self._actions.spec.is_discrete
         if not self._actions.spec.is_discrete:
@@ -315,7 +383,7 @@ class GymnasiumEnv:
             if not self._finds_masks:
                 return None
             # Only a reset shows whether ``info`` has masks.
-            _, info = self._reset(0, seed=self._seeds[0])
+            _, info = self._answer(0, "reset", _RESET, seed=self._seeds[0])
             if not (isinstance(info, Mapping) and ACTION_MASK in info):
                 return None
             self._is_mask_in_info = True
@@ -333,18 +401,6 @@ class GymnasiumEnv:
                 f"info (with {ACTION_MASK}) of {self._name} (copy {i}) must have a "
                 "mask after the first reset too; correct the environment"
             )
-
-    def _misshapen(
-        self, method: str, answer: object, parts: Sequence[str], copy: int
-    ) -> EnvError:
-        """Returns the error for a method that returned the wrong number of values."""
-        shown = type(answer).__name__
-        if isinstance(answer, tuple):
-            shown = f"{len(answer)} values"
-        return EnvError(
-            f"{method} ({shown}) of {self._name} (copy {copy}) must return "
-            f"{len(parts)} values: {', '.join(parts)}; correct the environment"
-        )
 
 
 def _registered(env: Any, name: str) -> Any:

@@ -6,7 +6,7 @@ only the interface: it may derive from another class, and PettingZoo may be miss
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from tengen.envs.copies import (
     UnfitError,
     as_end,
     as_reward,
-    copy_seeds,
     one_line,
     raised,
     typed,
@@ -25,20 +24,21 @@ from tengen.envs.copies import (
 from tengen.envs.env import AGENT_ID, Arrays, Env, EnvSpec, Step
 from tengen.envs.gymnasium_env import (
     GymnasiumEnv,
-    claim,
+    OwnCopies,
+    closed_if_refused,
     make_guarded,
-    release,
 )
 from tengen.envs.masks import ActionMasks
 from tengen.envs.parallel_parts import (
     GlobalState,
     agents_of,
+    attribute,
     is_parallel,
     spaces_of,
     teams_of,
 )
 from tengen.envs.spaces import Actions, Observations
-from tengen.errors import EnvError, TengenError, UsageError
+from tengen.errors import UsageError
 from tengen.tensors import ACTION_MASK, GLOBAL_STATE, TensorSpec
 
 
@@ -57,14 +57,16 @@ def copies_of(
         UsageError: As for ``GymnasiumEnv`` and ``ParallelEnv``.
         EnvError: The first reset failed.
     """
-    made = [make_guarded(make_one, name)]
-    adapter = ParallelEnv if is_parallel(made[0]) else GymnasiumEnv
+    first = make_guarded(make_one, name)
+    with closed_if_refused(first):
+        adapter = ParallelEnv if is_parallel(first, name) else GymnasiumEnv
+    made = [first]
     return adapter(
         lambda: made.pop() if made else make_one(), num_envs, seed, name=name
     )
 
 
-class ParallelEnv:
+class ParallelEnv(OwnCopies):
     """Copies of a parallel environment in this process, stepped one after the other.
 
     All agents have equal spaces and share one network, which sees the agent's index as
@@ -72,12 +74,14 @@ class ParallelEnv:
     or in its observation, a ``Dict``.
 
     The global state is the result of ``state()`` if the environment has a
-    ``state_space``; otherwise all agents' observations, one after the other. There is
-    none if it would have more than 65,536 numbers.
+    ``state_space`` of at most 65,536 numbers; otherwise all agents' observations, one
+    after the other. There is none if these too have more numbers.
 
     Attributes:
         spec: The environment's spec.
         num_envs: Number N of rows, one per agent of each copy.
+        shows_state: Whether observations contain the global state, if there is one;
+            initially true. Only some agents need it, and it may take long to compute.
     """
 
     def __init__(
@@ -94,34 +98,11 @@ class ParallelEnv:
         Raises:
             EnvError: The first reset failed.
             UsageError: A copy cannot be created or lacks a part of the interface, the
-                agents' spaces differ, or a space is of an unsupported kind.
+                agents or their spaces differ, or a space is of an unsupported kind.
         """
-        self._seeds = copy_seeds(seed, num_envs)
-        self._name = name
-        self._copies: list[Any] = []
-        self._keys = tuple[Hashable, ...]()
-        try:
-            for _ in range(num_envs):
-                self._copies.append(self._made(make_one))
-            first = self._copies[0]
-            observed, acted = spaces_of(first, self._keys, name)
-            self._actions = Actions(acted, name)
-            self._observations = Observations(observed, name, self._actions.spec)
-            self._index = {key: i for i, key in enumerate(self._keys)}
-            self._num_agents = len(self._keys)
-            self.num_envs = num_envs * self._num_agents
-            self._ids = np.tile(np.eye(self._num_agents, dtype=np.bool_), (num_envs, 1))
-            self._state = GlobalState(first, self._observations, self._num_agents, name)
-            # The agents of each copy's episode: their indices, and as the copy lists
-            # them.
-            self._present: list[list[int]] = [[] for _ in range(num_envs)]
-            self._listed: list[list[Any]] = [[] for _ in range(num_envs)]
-            self._is_over = np.zeros(num_envs, np.bool_)
-            self._is_mask_in_info = False
-            self._masks = self._masks_of()
-        except (UsageError, EnvError):
-            self.close()
-            raise
+        self.shows_state = True
+        self._kind: Any = ()
+        super().__init__(make_one, num_envs, seed, name)
         names = tuple(str(key) for key in self._keys)
         ids = {AGENT_ID: TensorSpec(dtype="bool", shape=(self._num_agents,))}
         self.spec = EnvSpec(
@@ -134,17 +115,9 @@ class ParallelEnv:
             reward_threshold=None,
             has_action_mask=self._masks is not None,
             agents=names,
-            teams=teams_of(first, self._keys, name),
+            teams=self._teams,
             global_state=self._state.spec,
         )
-
-    def reset(self) -> Arrays:
-        """Restarts all copies from the seed; see ``Env.reset``."""
-        observation = self._zeros()
-        for copy, seed in enumerate(self._seeds):
-            self._reset_copy(copy, observation, seed=seed)
-        self._is_over = np.zeros(len(self._copies), np.bool_)
-        return self._finished(observation)
 
     def step(self, actions: NDArray[Any]) -> Step:
         """Steps every copy; see ``Env.step``.
@@ -154,22 +127,23 @@ class ParallelEnv:
             RunError: An action is out of range.
         """
         native = self._actions.to_gymnasium(actions, self.num_envs)
+        was_over, self._is_over = self._is_over, np.zeros(len(self._copies), np.bool_)
         terminated, truncated = np.zeros((2, self.num_envs), np.bool_)
         step = Step(
             self._zeros(),
             np.zeros(self.num_envs, np.float32),
             terminated,
             truncated,
-            np.ones(self.num_envs, np.bool_),
+            is_reset=~terminated,
+            is_over=self._is_over,
         )
-        was_over, self._is_over = self._is_over, np.zeros_like(self._is_over)
         for copy in range(len(self._copies)):
             if was_over[copy]:
                 self._reset_copy(copy, step.observation)
             else:
                 self._step_copy(copy, native, step)
         self._finished(step.observation)
-        return step._replace(is_over=self._is_over)
+        return step
 
     def observed(self, observation: Any) -> Arrays:
         """Converts the observations of the agents to arrays; see ``Env.observed``."""
@@ -181,9 +155,9 @@ class ParallelEnv:
             )
         arrays = self._observations.zeros(self._num_agents)
         arrays[AGENT_ID] = self._ids[: self._num_agents].copy()
-        has_mask = self._masks is not None and not self._is_mask_in_info
-        if has_mask:
-            arrays[ACTION_MASK] = self._all_legal(self._num_agents)
+        masks = None if self._is_mask_in_info else self._masks
+        if masks is not None:
+            arrays[ACTION_MASK] = masks.all_legal(self._num_agents)
         for key, seen in observation.items():
             row = self._index.get(key)
             if row is None:
@@ -193,47 +167,48 @@ class ParallelEnv:
                 )
             for name, array in self._observations.read(seen).items():
                 arrays[name][row] = array[0]
-            if has_mask:
-                assert self._masks is not None
-                arrays[ACTION_MASK][row] = self._masks.read(seen.get(ACTION_MASK))[0]
+            if masks is not None:
+                arrays[ACTION_MASK][row] = masks.read(seen.get(ACTION_MASK))[0]
         return arrays
 
-    def own_action(self, action: NDArray[Any]) -> Any:
-        """Converts the action of one agent; see ``Env.own_action``."""
-        return self._actions.to_own(action)
-
-    def close(self) -> None:
-        """Releases the copies' resources; see ``Env.close``."""
-        while self._copies:
-            copy = self._copies.pop()
-            release(copy)
-            try:
-                copy.close()
-            except RAISED as error:
-                raise raised(self._name, error, "close()") from error
-
-    def _made(self, make_one: Callable[[], Any]) -> Any:
-        made = make_guarded(make_one, self._name)
+    def _check_made(self, made: Any) -> None:
+        name = self._name
         missing = [
-            name
-            for name in ("observation_space", "action_space", "reset", "step", "close")
-            if not callable(getattr(made, name, None))
+            part
+            for part in ("observation_space", "action_space", "reset", "step", "close")
+            if not callable(attribute(made, part, name))
         ]
-        if not is_parallel(made) or missing:
+        if not is_parallel(made, name) or missing:
             raise UsageError(
-                f'environment ("{self._name}") must have PettingZoo\'s parallel '
+                f'environment ("{name}") must have PettingZoo\'s parallel '
                 f"interface, but lacks {', '.join(missing or ['possible_agents'])}; "
                 "add it"
             )
-        keys = agents_of(made, self._name)
-        if self._keys and keys != self._keys:
+        keys = agents_of(made, name)
+        kind = (keys, teams_of(made, keys, name), *spaces_of(made, keys, name))
+        if self._kind not in ((), kind):
             raise UsageError(
-                f'environment ("{self._name}") must have the same possible_agents in '
-                "every copy; correct it"
+                f'environment ("{name}") must have the same possible_agents, teams '
+                "and spaces in every copy; correct it"
             )
-        self._keys = keys
-        claim(made, self._name)
-        return made
+        self._kind = kind
+
+    def _read_spaces(self) -> None:
+        num_copies = len(self._copies)
+        self._keys, self._teams, observed, acted = self._kind
+        self._actions = Actions(acted, self._name)
+        self._observations = Observations(observed, self._name, self._actions.spec)
+        self._index = {key: i for i, key in enumerate(self._keys)}
+        self._num_agents = len(self._keys)
+        self.num_envs = num_copies * self._num_agents
+        self._ids = np.tile(np.eye(self._num_agents, dtype=np.bool_), (num_copies, 1))
+        self._state = GlobalState(
+            self._copies[0], self._observations, self._num_agents, self._name
+        )
+        # The agents of each copy's episode: their indices, and as the copy lists them.
+        self._present: list[list[int]] = [[] for _ in range(num_copies)]
+        self._listed: list[list[Any]] = [[] for _ in range(num_copies)]
+        self._masks = self._masks_of()
 
     def _masks_of(self) -> ActionMasks | None:
         """Returns the reader of action masks; None if no choice is ever illegal."""
@@ -241,22 +216,14 @@ class ParallelEnv:
             return None
         if not self._observations.has_mask:
             # Only a reset shows whether the infos have masks.
-            _, infos = self._answer(0, "reset", _RESET, seed=self._seeds[0])
+            _, infos = self._dicts(0, "reset", _RESET, seed=self._seeds[0])
             self._is_mask_in_info = any(ACTION_MASK in _info(infos, k) for k in infos)
             if not self._is_mask_in_info:
                 return None
         return ActionMasks(self._actions.spec, self._name)
 
-    def _all_legal(self, num_rows: int) -> NDArray[np.bool_]:
-        assert self._masks is not None
-        return self._masks.all_legal(num_rows)
-
     def _zeros(self) -> Arrays:
-        arrays = self._observations.zeros(self.num_envs)
-        arrays[AGENT_ID] = self._ids
-        if self._masks is not None:
-            arrays[ACTION_MASK] = self._all_legal(self.num_envs)
-        return arrays
+        return {**super()._zeros(), AGENT_ID: self._ids}
 
     def _finished(self, observation: Arrays) -> Arrays:
         """Adds the global state, and checks that all numbers are finite."""
@@ -264,28 +231,15 @@ class ParallelEnv:
             self._observations.check_finite(observation)
         except UnfitError as error:
             raise self._located(error) from None
-        if self._state.spec is not None:
+        if self._state.spec is not None and self.shows_state:
             observation[GLOBAL_STATE] = self._state.of(self._copies, observation)
         return observation
 
-    def _answer(
-        self, copy: int, method: str, parts: tuple[str, ...], *args: Any, **kwargs: Any
+    def _dicts(
+        self, copy: int, method: str, parts: Sequence[str], *args: Any, **kwargs: Any
     ) -> tuple[Mapping[Any, Any], ...]:
-        """Calls a method of a copy; returns the dicts that it returned."""
-        try:
-            answer = getattr(self._copies[copy], method)(*args, **kwargs)
-        except TengenError:
-            raise
-        except RAISED as error:
-            raise raised(self._name, error, f"copy {copy}") from error
-        if not isinstance(answer, tuple) or len(answer) != len(parts):
-            shown = f"{len(answer)} values" if isinstance(answer, tuple) else None
-            raise UnfitError(
-                f"{method} ({shown or type(answer).__name__})",
-                self._name,
-                copy,
-                f"must return {len(parts)} dicts: {', '.join(parts)}",
-            )
+        """Does ``_answer``, and checks that each value is a dict."""
+        answer = self._answer(copy, method, parts, *args, **kwargs)
         for part, given in zip(parts, answer, strict=True):
             # ``isinstance`` with an abstract class is slow.
             if type(given) is not dict and not isinstance(given, Mapping):
@@ -294,49 +248,42 @@ class ParallelEnv:
         return answer
 
     def _reset_copy(self, copy: int, observation: Arrays, **kwargs: int) -> None:
-        seen, infos = self._answer(copy, "reset", _RESET, **kwargs)
+        seen, infos = self._dicts(copy, "reset", _RESET, **kwargs)
         self._present[copy] = present = self._agents_in(copy)
         if not present:
             rule = "must have an agent after a reset"
             raise UnfitError("agents (empty)", self._name, copy, rule)
-        for agent in present:
-            self._see(copy, agent, seen, infos, observation, is_terminal=False)
+        self._see(copy, present, seen, infos, observation)
 
     def _step_copy(self, copy: int, native: NDArray[Any], step: Step) -> None:
-        first, acting = copy * self._num_agents, self._present[copy]
-        chosen = {self._keys[agent]: native[first + agent] for agent in acting}
-        seen, rewards, ends, cuts, infos = self._answer(copy, "step", _STEP, chosen)
+        first, acting, keys = copy * self._num_agents, self._present[copy], self._keys
+        chosen = {keys[agent]: native[first + agent] for agent in acting}
+        seen, rewards, ends, cuts, infos = self._dicts(copy, "step", _STEP, chosen)
         self._present[copy] = present = self._agents_in(copy)
         self._is_over[copy] = not present
-        name = self._name
+        _, reward, terminated, truncated, is_reset, *_ = step
+        name, stay = self._name, {*present}
         for agent in acting:
-            key, row = self._keys[agent], first + agent
+            key, row, is_over = keys[agent], first + agent, False
             try:
-                reward, ended, was_cut = rewards[key], ends[key], cuts[key]
+                reward[row] = as_reward(rewards[key], name, row)
+                ended, was_cut = ends[key], cuts[key]
+                if ended is not False or was_cut is not False:
+                    is_terminal = as_end("terminated", ended, name, row)
+                    is_cut = as_end("truncated", was_cut, name, row)
+                    is_over = is_terminal or is_cut
+                    terminated[row], truncated[row] = is_terminal, is_cut
             except KeyError:
-                told = rewards, ends, cuts
-                parts = (
-                    n for n, d in zip(_STEP[1:4], told, strict=True) if key not in d
-                )
-                raise self._lacks(next(parts), copy, agent) from None
-            try:
-                step.reward[row] = as_reward(reward, name, row)
-                is_terminal = as_end("terminated", ended, name, row)
-                is_cut = as_end("truncated", was_cut, name, row)
+                told = zip(_STEP[1:4], (rewards, ends, cuts), strict=True)
+                lacking = [part for part, given in told if key not in given]
+                raise self._lacks(lacking[0], copy, agent) from None
             except UnfitError as error:
                 raise self._located(error) from None
-            step.is_reset[row] = False
-            if is_terminal or is_cut:
-                step.terminated[row], step.truncated[row] = is_terminal, is_cut
-            if (is_terminal or is_cut) == (agent in present):
-                raise self._misplaced(copy, agent, has_ended=agent in present)
-            self._see(
-                copy, agent, seen, infos, step.observation, is_terminal=is_terminal
-            )
-        for agent in present if present is not acting else ():
-            if agent in acting:
-                continue
-            self._see(copy, agent, seen, infos, step.observation, is_terminal=False)
+            is_reset[row] = False
+            if is_over == (agent in stay):
+                raise self._misplaced(copy, agent, has_ended=is_over)
+        observers = acting if present is acting else sorted(stay.union(acting))
+        self._see(copy, observers, seen, infos, step.observation, terminated)
 
     def _agents_in(self, copy: int) -> list[int]:
         """Returns the indices of the agents that are in a copy's episode, in order."""
@@ -355,26 +302,46 @@ class ParallelEnv:
     def _see(
         self,
         copy: int,
-        agent: int,
+        agents: list[int],
         seen: Mapping[Any, Any],
         infos: Mapping[Any, Any],
         observation: Arrays,
-        *,
-        is_terminal: bool,
+        terminated: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Writes the observation and the action mask of an agent."""
-        key, row = self._keys[agent], copy * self._num_agents + agent
-        if key not in seen:
-            raise self._lacks("observations", copy, agent)
+        """Writes the observations and the action masks of some agents of a copy.
+
+        Args:
+            copy: The index of the copy.
+            agents: The indices of the agents, in order.
+            seen: The copy's observations.
+            infos: The copy's infos.
+            observation: The arrays ``[N, ...]`` to write.
+            terminated: ``[N]``, whether agents have terminated; None for no agent.
+        """
+        first = copy * self._num_agents
+        for agent in agents:
+            if self._keys[agent] not in seen:
+                raise self._lacks("observations", copy, agent)
         try:
-            self._observations.write(seen[key], observation, row)
-            if self._masks is not None:
-                source = _info(infos, key) if self._is_mask_in_info else seen[key]
-                mask = observation[ACTION_MASK][row]
-                self._masks.write(source, mask, row, is_terminal=is_terminal)
-            elif infos.get(key) and self._has_late_mask(infos, key):
-                rule = "must have a mask after the first reset too"
-                raise UnfitError(f"info (with {ACTION_MASK})", self._name, row, rule)
+            values = [seen[self._keys[agent]] for agent in agents]
+            if len(agents) == self._num_agents:
+                self._observations.write_rows(values, observation, first)
+            else:
+                for agent, value in zip(agents, values, strict=True):
+                    self._observations.write(value, observation, first + agent)
+            if self._masks is None and not any(infos.values()):
+                return
+            for agent, value in zip(agents, values, strict=True):
+                key, row = self._keys[agent], first + agent
+                source = _info(infos, key) if self._is_mask_in_info else value
+                if self._masks is not None:
+                    mask = observation[ACTION_MASK][row]
+                    is_terminal = terminated is not None and bool(terminated[row])
+                    self._masks.write(source, mask, row, is_terminal=is_terminal)
+                elif self._has_late_mask(infos, key):
+                    what = f"info (with {ACTION_MASK})"
+                    rule = "must have a mask after the first reset too"
+                    raise UnfitError(what, self._name, row, rule)
         except UnfitError as error:
             raise self._located(error) from None
         except RAISED as error:
@@ -388,13 +355,10 @@ class ParallelEnv:
         return UnfitError(f"{part} (without it)", self._name, copy, rule)
 
     def _misplaced(self, copy: int, agent: int, *, has_ended: bool) -> UnfitError:
-        key = self._keys[agent]
+        has, rule = "without", "must list an agent until it terminates or is truncated"
         if has_ended:
-            what, rule = f"agents (with {key})", "must not list an agent that ended"
-        else:
-            what = f"agents (without {key})"
-            rule = "must list an agent until it is terminated or truncated"
-        return UnfitError(what, self._name, copy, rule)
+            has, rule = "with", "must not list an agent that ended"
+        return UnfitError(f"agents ({has} {self._keys[agent]})", self._name, copy, rule)
 
     def _located(self, error: UnfitError) -> UnfitError:
         """Returns an error about a row with the names of its copy and its agent."""

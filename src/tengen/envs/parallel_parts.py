@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +17,52 @@ from tengen.envs.spaces import Observations
 from tengen.errors import TengenError, UsageError
 from tengen.tensors import TensorSpec
 
+_Result = TypeVar("_Result")
+
 _MAX_AGENTS = 1024
 # Larger global states are images, which critics would read as vectors.
 _MAX_STATE = 65_536
 
 
-def is_parallel(env: Any) -> bool:
-    """Returns whether an environment has PettingZoo's parallel interface."""
-    return hasattr(env, "possible_agents") and not hasattr(env, "agent_selection")
+def is_parallel(env: Any, name: str) -> bool:
+    """Returns whether an environment has PettingZoo's parallel interface.
+
+    A ``gymnasium.Env`` has a single agent, whatever its attributes.
+
+    Raises:
+        UsageError: The environment is turn-based, or an attribute raises.
+    """
+    if isinstance(env, import_gymnasium().Env):
+        return False
+    if callable(attribute(env, "agent_iter", name)):
+        raise UsageError(
+            f'environment ("{name}") must have PettingZoo\'s parallel interface, not '
+            "the turn-based AEC; convert it with aec_to_parallel of "
+            "pettingzoo.utils.conversions"
+        )
+    return attribute(env, "possible_agents", name) is not None
+
+
+def attribute(env: Any, which: str, name: str) -> Any:
+    """Returns an attribute of an environment; None if it is missing.
+
+    Raises:
+        UsageError: The attribute is a property that raises.
+    """
+    return _asked(lambda: getattr(env, which, None), which, name)
+
+
+def _asked(call: Callable[[], _Result], what: str, name: str) -> _Result:
+    """Returns the result of a call into an environment before its first reset."""
+    try:
+        return call()
+    except TengenError:
+        raise
+    except RAISED as error:
+        raise UsageError(
+            f'environment ("{name}") must not raise in {what}, but raised '
+            f"{said(error)}; correct it"
+        ) from error
 
 
 class GlobalState:
@@ -39,12 +78,13 @@ class GlobalState:
         self._own: Observations | None = None
         self._names = tuple(observations.specs)
         num_numbers = num_agents * _num_entries(observations)
-        space = getattr(env, "state_space", None)
+        space = attribute(env, "state_space", name)
         if isinstance(space, import_gymnasium().Space):
             from gymnasium import spaces
 
-            self._own = Observations(spaces.Dict({"state": space}), name)
-            num_numbers = _num_entries(self._own)
+            own = Observations(spaces.Dict({"state": space}), name)
+            if _num_entries(own) <= _MAX_STATE:
+                self._own, num_numbers = own, _num_entries(own)
         self.spec: TensorSpec | None = None
         if num_numbers <= _MAX_STATE:
             self.spec = TensorSpec(shape=(num_numbers,))
@@ -86,17 +126,18 @@ def agents_of(env: Any, name: str) -> tuple[Hashable, ...]:
     Raises:
         UsageError: ``possible_agents`` is no list of agents with different names.
     """
+    listed = attribute(env, "possible_agents", name)
     try:
-        keys = tuple(env.possible_agents)
-        num_names = len({str(key) for key in keys})
+        keys = tuple(listed)
+        num_names = len({str(key) for key in set(keys)})
     except RAISED:
         keys, num_names = (), 0
     check(
         1 <= len(keys) <= _MAX_AGENTS and num_names == len(keys),
         "possible_agents",
-        one_line(getattr(env, "possible_agents", None)),
-        f"of {name} must be 1 to {_MAX_AGENTS} agents with different names; correct "
-        "the environment",
+        one_line(listed),
+        f"of {name} must be 1 to {_MAX_AGENTS} hashable agents with different names; "
+        "correct the environment",
     )
     return keys
 
@@ -109,16 +150,19 @@ def teams_of(env: Any, keys: tuple[Hashable, ...], name: str) -> tuple[str, ...]
     Raises:
         UsageError: ``teams`` is no dict with all agents.
     """
-    teams = getattr(env, "teams", None)
+    teams = attribute(env, "teams", name)
     if teams is None:
         return ("all",) * len(keys)
+    given = _asked(
+        lambda: dict(teams) if isinstance(teams, Mapping) else {}, "teams", name
+    )
     check(
-        isinstance(teams, Mapping) and all(key in teams for key in keys),
+        all(key in given for key in keys),
         "teams",
         one_line(teams),
         f"of {name} must be a dict with a team for each agent; correct the environment",
     )
-    return tuple(str(teams[key]) for key in keys)
+    return tuple(one_line(given[key]) for key in keys)
 
 
 def spaces_of(env: Any, keys: tuple[Hashable, ...], name: str) -> tuple[Any, Any]:
@@ -129,15 +173,10 @@ def spaces_of(env: Any, keys: tuple[Hashable, ...], name: str) -> tuple[Any, Any
     """
     found = []
     for which in ("observation_space", "action_space"):
-        spaces = []
-        for key in keys:
-            try:
-                spaces.append(getattr(env, which)(key))
-            except RAISED as error:
-                raise UsageError(
-                    f'environment ("{name}") must not raise in {which}({key!r}), but '
-                    f"raised {said(error)}; correct it"
-                ) from error
+        spaces = [
+            _asked(partial(getattr(env, which), key), f"{which}({key!r})", name)
+            for key in keys
+        ]
         for key, space in zip(keys, spaces, strict=True):
             if not isinstance(space, import_gymnasium().Space):
                 raise UsageError(

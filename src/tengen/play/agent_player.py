@@ -211,7 +211,12 @@ class AgentPlayer(Closable):
 
 
 def _of(value: Any, agent: str) -> Any:
-    """Returns the entry of an agent, if ``value`` is a dict by agent."""
-    if not agent or not isinstance(value, Mapping):
+    """Returns the entry of an agent, if there are several, in a dict by agent."""
+    if not agent or value is None:
         return value
+    if not isinstance(value, Mapping):
+        raise UsageError(
+            f"reward or action_mask ({type(value).__name__}) must be a dict, because "
+            "the environment has several agents; pass an entry for each agent"
+        )
     return {str(key): entry for key, entry in value.items()}.get(agent)

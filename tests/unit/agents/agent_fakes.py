@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from tengen.actors import EnvironmentPort, Slots
 from tengen.envs import ActionSpec, EnvSpec, Step
 from tengen.experience import ReplayConfig, StepTable
+from tengen.inference import drive
 from tengen.nets import Net, NetConfig
+from tengen.roles.actor.links import open_writer
 from tengen.store import Column
 from tengen.tensors import Signature, TensorSpec
 
@@ -204,6 +206,52 @@ def table_of(agent, layout, folder, num_envs, store=None, batch_size=3_000, **op
         batch_size=batch_size,
         **options,
     )
+
+
+def net_of(agent, spec, config):
+    """Returns a network of an agent for an environment."""
+    inputs, outputs = agent.inputs_of(spec), agent.outputs_of(spec.actions)
+    return config.build(Signature(inputs=inputs, outputs=outputs))
+
+
+def acted_in_team(agent, env, net, folder, num_turns):
+    """Acts in an environment of several agents.
+
+    Returns:
+        The port, the description of the table, and the tensors of all items.
+    """
+    num_slots = agent.num_slots(env.spec)
+    num_copies = env.num_envs // env.spec.num_agents
+    layout = agent.layout_of(net.signature)
+    columns = agent.columns(env.spec)
+    table = StepTable(
+        folder / "steps",
+        {name: Column(dtype=t.dtype, shape=t.shape) for name, t in columns.items()},
+        layout,
+        ReplayConfig(sampler="fifo", max_items=10_000),
+        seed=1,
+        num_slots=num_copies * num_slots,
+        batch_size=3_000,
+    )
+    writer = open_writer(table, "actor-0", agent, env.spec, num_copies)
+    port = EnvironmentPort(
+        env,
+        agent,
+        net.signature,
+        agent.make_block(env.spec, layout, num_copies),
+        writer,
+        seed=1,
+        turn_blocks=1,
+    )
+    for version in range(num_turns):
+        port.begin(version)
+        drive(port, NetRunner(net, port))
+    told = table.describe()
+    batch = table.sample(port.stats.num_items)
+    items = {n: torch.from_numpy(np.array(c)) for n, c in batch.columns.items()}
+    batch.ack()
+    table.close()
+    return port, told, items
 
 
 def port_of(agent, net, env, steps):

@@ -13,8 +13,8 @@ from tengen.actors import EnvironmentPort
 from tengen.agents.dqn import Dqn
 from tengen.agents.ppo import Ppo
 from tengen.envs.parallel_env import ParallelEnv
+from tengen.errors import UsageError
 from tengen.evaluation import play_episodes
-from tengen.experience import ReplayConfig, StepTable
 from tengen.inference import drive
 from tengen.inference.torch_backend import TorchBackend
 from tengen.models import resolve_model
@@ -22,10 +22,10 @@ from tengen.nets import MlpConfig, Net, NetConfig
 from tengen.play import AgentPlayer
 from tengen.play.agent_player import open_agent
 from tengen.recipes import make_config
-from tengen.store import Column
 from tengen.tensors import Signature, TensorSpec
+from tests.refusals import refused
 from tests.team_environments import MaskedTeam, Scripted, TwoStep, TwoTeams
-from tests.unit.agents.agent_fakes import NetRunner
+from tests.unit.agents.agent_fakes import NetRunner, acted_in_team
 
 NUM_AGENTS, NUM_COPIES = 3, 2
 
@@ -47,44 +47,6 @@ class Counter(Net):
         return outputs, {"memory": memory}
 
 
-def table_of(agent, spec, layout, folder):
-    columns = {
-        name: Column(dtype=tensor.dtype, shape=tensor.shape)
-        for name, tensor in agent.columns(spec).items()
-    }
-    return StepTable(
-        folder / "steps",
-        columns,
-        layout,
-        ReplayConfig(sampler="fifo", max_items=10_000),
-        seed=1,
-        num_slots=NUM_COPIES * agent.num_slots(spec),
-        batch_size=3_000,
-    )
-
-
-def acted(agent, env, net, table, num_turns):
-    """Returns the port that acted for some turns, and the batch of all its items."""
-    num_slots = agent.num_slots(env.spec)
-    writer = table.writer("actor-0", NUM_COPIES * num_slots, num_together=num_slots)
-    port = EnvironmentPort(
-        env,
-        agent,
-        net.signature,
-        agent.make_block(env.spec, table.layout, NUM_COPIES),
-        writer.append,
-        seed=1,
-        turn_blocks=1,
-    )
-    for version in range(num_turns):
-        port.begin(version)
-        drive(port, NetRunner(net, port))
-    batch = table.sample(port.stats.num_items)
-    columns = {name: np.array(column) for name, column in batch.columns.items()}
-    batch.ack()
-    return port, columns
-
-
 @pytest.fixture
 def scripted():
     return ParallelEnv(Scripted, NUM_COPIES, 0, name="team")
@@ -92,8 +54,8 @@ def scripted():
 
 def test_each_agent_writes_its_own_items(scripted, tmp_path):
     agent, net = Ppo(unroll_length=6), Counter(scripted.spec)
-    table = table_of(agent, scripted.spec, agent.layout(net.signature.state), tmp_path)
-    _, columns = acted(agent, scripted, net, table, 2)
+    _, _, items = acted_in_team(agent, scripted, net, tmp_path, 2)
+    columns = {name: column.numpy() for name, column in items.items()}
     assert len(columns["action"]) == 2 * NUM_COPIES * NUM_AGENTS
     # Each agent's rows: a reset step at time 5 follows five steps of the episode.
     live = {
@@ -108,22 +70,19 @@ def test_each_agent_writes_its_own_items(scripted, tmp_path):
     is_reset = columns["is_reset"][:, :6] != 0
     index = columns["agent_id"][:, :6].argmax(2)
     assert (columns["reward"][:, :6] == np.where(is_reset, 0, index + 1)).all()
-    table.close()
 
 
 def test_frames_and_episodes_are_those_of_copies(scripted, tmp_path):
     agent, net = Ppo(unroll_length=6), Counter(scripted.spec)
-    table = table_of(agent, scripted.spec, agent.layout(net.signature.state), tmp_path)
-    port, _ = acted(agent, scripted, net, table, 2)
-    stats, told = port.stats, table.describe()
+    port, told, _ = acted_in_team(agent, scripted, net, tmp_path, 2)
+    stats = port.stats
     # 12 steps of each copy are two episodes of five steps and two reset steps.
     assert (stats.num_frames, told["num_rows"]) == (20, 20)
     assert (stats.num_episodes, told["num_episodes"]) == (4, 4)
-    # The mean over agents of 1 + 2, 1 + 2, 2 + 3, 3 and 1 + 3.
-    assert list(stats.recent_returns) == pytest.approx([6.0] * 4)
+    # The means over the agents that acted: of 1 and 2, 1 and 2, 2 and 3, 3, 1 and 3.
+    assert list(stats.recent_returns) == pytest.approx([10.5] * 4)
     assert list(stats.recent_lengths) == [5] * 4
     assert stats.num_copies == NUM_COPIES
-    table.close()
 
 
 def test_the_state_of_an_absent_agent_is_zero(scripted):
@@ -180,7 +139,7 @@ def backend_of(spec):
 def test_returns_of_an_evaluation(scripted):
     backend = backend_of(scripted.spec)
     report = play_episodes(scripted, Ppo(), backend, 4, model="m")
-    assert report.returns == pytest.approx((6.0,) * 4)
+    assert report.returns == pytest.approx((10.5,) * 4)
     assert report.lengths == (5,) * 4
     assert report.to_json()["teams"] == {}
 
@@ -189,10 +148,11 @@ def test_returns_of_teams():
     env = ParallelEnv(TwoTeams, NUM_COPIES, 0, name="team")
     backend = backend_of(env.spec)
     told = play_episodes(env, Ppo(), backend, 2, model="m").to_json()
-    # Agents 0, 1 and 2 get 1, 2 and 3 in each of three steps.
-    assert told["mean_return"] == pytest.approx(6.0)
+    # Red has 1 and 1 of agent 0, 3 and 3 of agent 2, and the mean of both; blue has 2
+    # of agent 1 in three steps.
+    assert told["mean_return"] == pytest.approx(10.0)
     assert {team: one["mean_return"] for team, one in told["teams"].items()} == {
-        "red": pytest.approx(6.0),
+        "red": pytest.approx(10.0),
         "blue": pytest.approx(6.0),
     }
 
@@ -212,6 +172,31 @@ def test_a_run_has_room_for_the_items_of_all_agents(kind):
     spec = envs.env_spec(task)
     table = config.agent.table_config(store, learner, 1, spec)
     config.agent.check_task(task, net, table, learner)
+
+
+def test_a_player_of_several_agents_takes_only_dicts(tmp_path, publish_agent):
+    task = "tests.team_environments:Scripted"
+    run = publish_agent(tmp_path / "run", task, "ppo", sees_last_step=True)
+    player = AgentPlayer(open_agent(resolve_model(run.path), "run", task=task))
+    env = Scripted()
+    seen, _ = env.reset()
+    with refused(UsageError, "observation"):
+        player.act(list(seen.values()))
+    seen, rewards, *_ = env.step(player.act(seen))
+    with refused(UsageError, "float"):
+        player.act(seen, 1.0)
+    assert set(player.act(seen, rewards)) == {"a", "b"}
+
+
+def test_a_player_of_several_agents_takes_only_a_dict_of_masks(tmp_path, publish_agent):
+    task = "tests.team_environments:MaskedTeam"
+    run = publish_agent(tmp_path / "run", task, "ppo")
+    player = AgentPlayer(open_agent(resolve_model(run.path), "run", task=task))
+    seen, infos = MaskedTeam().reset()
+    with refused(UsageError, "ndarray"):
+        player.act(seen, None, np.ones(3))
+    masks = {agent: info["action_mask"] for agent, info in infos.items()}
+    assert player.act(seen, None, masks)["a"] == 0
 
 
 PLAYED = [
@@ -240,7 +225,7 @@ def test_a_player_acts_as_the_evaluation_does(
         assert set(actions) == set(env.agents)
         seen, rewards, _, _, infos = env.step(actions)
         seen = {agent: seen[agent] for agent in seen if agent in env.agents}
-        total += sum(rewards.values()) / len(env.possible_agents)
+        total += sum(rewards.values()) / len(rewards)
         length += 1
     assert length == report.lengths[0]
     assert total == pytest.approx(report.returns[0], rel=1e-6)

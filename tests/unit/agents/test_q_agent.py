@@ -30,6 +30,15 @@ def test_one_copy_explores_as_many_copies_do_on_average(agent):
     assert many < 0.1
 
 
+def test_the_agents_of_a_copy_share_its_epsilon():
+    agent = Dqn()
+    copies = agent.epsilons(Slots(0, 2, 2))
+    assert agent.epsilons(Slots(0, 6, 6, 3)).tolist() == copies.repeat(3).tolist()
+    assert agent.epsilons(Slots(3, 3, 6, 3)).tolist() == copies[1:].repeat(3).tolist()
+    one = agent.epsilons(Slots(0, 1, 1))
+    assert agent.epsilons(Slots(0, 3, 3, 3)).tolist() == one.repeat(3).tolist()
+
+
 def test_epsilons_may_be_the_same_for_all_or_none():
     assert Dqn(epsilon=0.1, epsilon_power=0.0).epsilons(ALL).tolist() == [0.1] * 8
     assert Dqn(epsilon=0.0).epsilons(ALL).tolist() == [0.0] * 8

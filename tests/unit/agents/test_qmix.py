@@ -8,20 +8,20 @@ import torch
 
 pytest.importorskip("gymnasium")
 
+from gymnasium import spaces
+
 from tengen import games
-from tengen.actors import IS_PRESENT, EnvironmentPort
+from tengen.actors import IS_PRESENT
 from tengen.agents.qmix import Qmix
 from tengen.agents.vdn import Vdn
 from tengen.envs.parallel_env import ParallelEnv
 from tengen.errors import UsageError
-from tengen.experience import ReplayConfig, StepTable
-from tengen.inference import drive
+from tengen.experience import ReplayConfig
 from tengen.nets import MlpConfig
-from tengen.store import Column
-from tengen.tensors import Signature, TensorSpec
+from tengen.tensors import TensorSpec
 from tests.refusals import refused
-from tests.team_environments import MaskedTeam, Scripted
-from tests.unit.agents.agent_fakes import NetRunner
+from tests.team_environments import MaskedTeam, Screens, Scripted
+from tests.unit.agents.agent_fakes import acted_in_team, net_of
 
 NUM_COPIES, DISCOUNT = 2, 0.9
 TRUNCATED = ((5, "a"), (5, "c"))
@@ -30,48 +30,12 @@ TRUNCATED = ((5, "a"), (5, "c"))
 def acted(agent, env, folder, num_turns=2, **settings):
     """Returns a network, and all items of its acting in an environment."""
     torch.manual_seed(0)
-    spec = env.spec
-    wanted = Signature(
-        inputs=agent.inputs_of(spec), outputs=agent.outputs_of(spec.actions)
-    )
-    net = MlpConfig(num_units=8, **settings).build(wanted)
-    layout = agent.layout_of(net.signature)
-    table = StepTable(
-        folder / "steps",
-        {
-            n: Column(dtype=t.dtype, shape=t.shape)
-            for n, t in agent.columns(spec).items()
-        },
-        layout,
-        ReplayConfig(sampler="fifo", max_items=10_000),
-        seed=1,
-        num_slots=NUM_COPIES,
-        batch_size=1_000,
-    )
-    port = EnvironmentPort(
-        env,
-        agent,
-        net.signature,
-        agent.make_block(spec, layout, NUM_COPIES),
-        table.writer("actor-0", NUM_COPIES).append,
-        seed=1,
-        turn_blocks=1,
-    )
-    for version in range(num_turns):
-        port.begin(version)
-        drive(port, NetRunner(net, port))
-    told = table.describe()
+    net = net_of(agent, env.spec, MlpConfig(num_units=8, **settings))
+    port, told, columns = acted_in_team(agent, env, net, folder, num_turns)
     assert (port.stats.num_frames, port.stats.num_episodes) == (
         told["num_rows"],
         told["num_episodes"],
     )
-    batch = table.sample(port.stats.num_items)
-    columns = {
-        name: torch.from_numpy(np.array(column))
-        for name, column in batch.columns.items()
-    }
-    batch.ack()
-    table.close()
     return net, columns
 
 
@@ -86,8 +50,8 @@ def test_a_step_of_a_team(tmp_path):
     assert first["observation"].shape == (12, 3, 2)
     assert first["action"].shape == (12, 3)
     assert first["global_state"].shape == (12, 6)
-    # The team's reward is the mean: of 1 + 2, 1 + 2, 2 + 3, 3 and 1 + 3.
-    rewards = [1, 1, 5 / 3, 1, 4 / 3, 0] * 2
+    # The mean over those that acted: of 1 and 2, 1 and 2, 2 and 3, 3, 1 and 3.
+    rewards = [1.5, 1.5, 2.5, 3, 2, 0] * 2
     assert first["reward"].tolist() == pytest.approx(rewards)
     assert first["is_reset"].tolist() == [0, 0, 0, 0, 0, 1] * 2
     assert first["terminated"].tolist() == [0, 0, 0, 0, 1, 0] * 2
@@ -209,9 +173,13 @@ def test_the_team_s_value_increases_with_each_agent_s():
     assert (slope > 0).any()
 
 
-def test_masked_actions_are_neither_taken_nor_in_targets(tmp_path):
-    """tianshou #309 masked only the actions of the first of two states."""
-    agent = Vdn(unroll_length=6, period=6, epsilon=0.5)
+@pytest.mark.parametrize("kind", [Qmix, Vdn])
+def test_masked_actions_are_neither_taken_nor_in_targets(kind, tmp_path):
+    """tianshou #309 masked only the actions of the first of two states.
+
+    In the QMIX of RLlib #4693 and smac #12 values of -1e7 entered the targets.
+    """
+    agent = kind(unroll_length=6, period=6, epsilon=0.5)
     net, columns = acted(agent, env_of(MaskedTeam), tmp_path)
     task = "tests.team_environments:MaskedTeam"
     games.allow(task)
@@ -224,6 +192,7 @@ def test_masked_actions_are_neither_taken_nor_in_targets(tmp_path):
         """The network, with Q values of a million for illegal actions."""
 
         signature = net.signature
+        training = False
 
         def unroll(self, inputs, state, is_first):
             outputs, state = net.unroll(inputs, state, is_first)
@@ -258,6 +227,42 @@ def test_targets_change_with_their_period():
             update.target.parameters(), net.parameters(), strict=True
         )
     )
+
+
+def test_the_unit_of_the_state_does_not_matter(tmp_path):
+    agent = Qmix(unroll_length=8, period=8, burn_in=2, target_period=1)
+    net, columns = acted(agent, env_of(), tmp_path, 6)
+    large = {**columns, "global_state": 3000.0 * columns["global_state"] + 500.0}
+    task = "tests.team_environments:Scripted"
+    games.allow(task)
+    found = []
+    for items in (columns, large):
+        torch.manual_seed(0)
+        update = agent.make_update(task, net, ReplayConfig())
+        (rows,) = update.minibatches(net, items)
+        assert rows["global_state"].abs().max() <= 10
+        # The burn-in has no loss and does not count.
+        assert update.standard.num_rows.item() == rows["reward"][:, 2:].numel()
+        found.append(update.loss(net, rows).loss.item())
+        # A checkpoint continues with the statistics.
+        other = agent.make_update(task, net, ReplayConfig())
+        other.load_state(update.state())
+        again = {n: c[:1] for n, c in items.items()}
+        (ours,), (theirs,) = (one.minibatches(net, again) for one in (update, other))
+        assert torch.equal(ours["global_state"], theirs["global_state"])
+        assert other.loss(net, rows).loss.item() == update.loss(net, rows).loss.item()
+    assert found[1] == pytest.approx(found[0], rel=0.02)
+
+
+def test_images_are_not_stacked():
+    class Grey(Screens):
+        def observation_space(self, agent):
+            return spaces.Box(0, 255, (84, 84, 1), np.uint8)
+
+    agent, spec = Qmix(), env_of(Grey).spec
+    net = agent.default_net(spec)
+    assert net.num_frames == 1
+    agent.layout_of(net_of(agent, spec, net).signature)
 
 
 def test_only_qmix_stores_the_global_state():

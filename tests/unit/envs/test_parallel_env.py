@@ -9,10 +9,11 @@ import pytest
 
 pytest.importorskip("gymnasium")
 
+import gymnasium
 from gymnasium import spaces
 
 from tengen import envs
-from tengen.envs import joint_step, team_rewards
+from tengen.envs import Step, joint_step, team_rewards
 from tengen.envs.check import check_env
 from tengen.envs.parallel_env import ParallelEnv, copies_of
 from tengen.envs.suites.suite import ParallelSuite
@@ -83,9 +84,7 @@ def test_an_episode_of_a_team():
     env = env_of(lambda: Scripted(cuts=[(5, "a")]))
     _, steps = stepped(env, 6)
     joint = [joint_step(step, env.spec) for step in steps]
-    assert [one.reward.item() for one in joint] == pytest.approx(
-        [1, 1, 5 / 3, 1, 4 / 3, 0]
-    )
+    assert [one.reward.item() for one in joint] == [1.5, 1.5, 2.5, 3, 2, 0]
     # The death of an agent ends no episode, and one truncation truncates the team.
     assert [one.terminated.item() for one in joint] == [False] * 6
     assert [one.truncated.item() for one in joint] == [False] * 4 + [True, False]
@@ -112,19 +111,26 @@ def test_teams():
     env = env_of(TwoTeams)
     assert env.spec.teams == ("red", "blue", "red")
     _, steps = stepped(env, 3)
-    rewards = team_rewards(steps[2].reward, env.spec)
-    assert {team: each.tolist() for team, each in rewards.items()} == {
-        "red": [1.5],
-        "blue": [2],
-    }
-    assert joint_step(steps[2], env.spec).reward.tolist() == [1.5]
+    rewards = [team_rewards(step, env.spec) for step in steps]
+    # Of the red agents a and c only one acts at a time.
+    assert [one["red"].item() for one in rewards] == [1, 1, 3]
+    assert [one["blue"].item() for one in rewards] == [2, 2, 2]
+    assert joint_step(steps[2], env.spec).reward.tolist() == [3]
 
 
 def test_a_shared_reward_is_the_team_s_exactly():
+    """EPyMARL and others sum; a mean over all agents shrinks when some are absent."""
     env = env_of(Scripted)
-    shared = np.full(3, 0.1, np.float32)
-    (reward,) = team_rewards(shared, env.spec).values()
-    assert reward[0] == np.float32(0.1)
+    none = np.zeros(3, np.bool_)
+    for present in ([True, True, True], [True, False, True], [False, False, True]):
+        acted = np.array(present)
+        shared = np.where(acted, np.float32(0.1), np.float32(0))
+        (reward,) = team_rewards(
+            Step({}, shared, none, none, ~acted), env.spec
+        ).values()
+        assert reward[0] == np.float32(0.1)
+    nobody = Step({}, np.zeros(3, np.float32), none, none, ~none)
+    assert team_rewards(nobody, env.spec)["all"].tolist() == [0]
 
 
 @pytest.mark.parametrize("kind", [MaskedTeam, MaskedInObservation])
@@ -158,6 +164,32 @@ def test_a_huge_state_is_none():
     env = env_of(Screens)
     assert env.spec.global_state is None
     assert "global_state" not in env.reset()
+
+
+class HugeState(Scripted):
+    state_space = spaces.Box(-1.0, 1.0, (70_000,), np.float32)
+
+    def state(self):
+        raise AssertionError("nobody reads it")
+
+
+def test_a_state_that_is_too_large_is_replaced_by_the_observations():
+    env = env_of(HugeState)
+    assert env.spec.global_state.shape == (6,)
+    assert env.reset()["global_state"].tolist() == [[0, 0, 0, 1, 0, 0]]
+
+
+class DearState(HugeState):
+    state_space = spaces.Box(-1.0, 1.0, (7,), np.float32)
+
+
+@pytest.mark.parametrize("wrap", [lambda env: env, envs.EnvWrapper])
+def test_a_hidden_state_is_not_computed(wrap):
+    env = wrap(env_of(DearState))
+    envs.hide_state(env)
+    assert "global_state" not in env.reset()
+    step = env.step(np.zeros(3, np.int64))
+    assert "global_state" not in step.observation
 
 
 def test_the_same_seed_gives_the_same_episodes():
@@ -219,6 +251,30 @@ class RaisingSpace(Parallel):
         raise KeyError(agent)
 
 
+def raising(name):
+    def fail(self):
+        raise ZeroDivisionError(name)
+
+    return type("Raising", (Scripted,), {name: property(fail)})
+
+
+class UnhashableAgents(Parallel):
+    possible_agents = (["a"], ["b"])
+
+
+class Slotted:
+    __slots__ = ("agents",)
+    possible_agents = ("a", "b", "c")
+    observation_space = Scripted.observation_space
+    action_space = Scripted.action_space
+    close = Scripted.close
+
+
+class TurnBased(Parallel):
+    def agent_iter(self):
+        return iter(())
+
+
 class NoStep(Parallel):
     def reset(self, seed=None):
         pass
@@ -235,14 +291,55 @@ class NoStep(Parallel):
         (NoSpace, "action_space('a')"),
         (RaisingSpace, "KeyError"),
         (NoStep, "lacks step"),
+        *((raising(name), name) for name in ("possible_agents", "teams")),
+        *((raising(name), name) for name in ("state_space", "unwrapped")),
+        (UnhashableAgents, "possible_agents"),
+        (Slotted, "__weakref__"),
+        (TurnBased, "aec_to_parallel"),
     ],
 )
 def test_an_environment_that_does_not_fit(kind, words):
     if kind is not NoStep:
         kind.reset = Scripted.reset
         kind.step = Scripted.step
+    closed = []
+    kind.close = lambda self: closed.append(self)
     with refused(UsageError, words):
         env_of(kind)
+    assert len(closed) >= 1
+
+
+def test_every_copy_has_the_same_spaces():
+    made = []
+
+    class Wider(Scripted):
+        def close(self):
+            made.append("closed")
+
+        def action_space(self, agent):
+            return spaces.Discrete(4)
+
+    def make_one():
+        made.append("made")
+        return Scripted() if len(made) == 1 else Wider()
+
+    with refused(UsageError, "spaces"):
+        env_of(make_one, 2)
+    assert made == ["made", "made", "closed"]
+
+
+def test_a_gymnasium_env_has_a_single_agent():
+    class Single(gymnasium.Env):
+        possible_agents = ("a",)
+        observation_space = spaces.Box(0.0, 1.0, (1,), np.float32)
+        action_space = spaces.Discrete(2)
+
+        def reset(self, seed=None, options=None):
+            return np.zeros(1, np.float32), {}
+
+    env = env_of(Single)
+    assert env.spec.agents == ()
+    assert env.reset()["observation"].shape == (1, 1)
 
 
 def test_one_object_for_all_copies():
@@ -347,8 +444,8 @@ def test_the_check_passes_and_counts():
     assert report.is_whole
     assert not report.num_broken, report.findings
     assert report.episodes.num_ended == 50
-    assert report.episodes.num_left == 2 * 50
-    assert report.episodes.num_come == 2 * 50
+    assert report.episodes.num_removed == 2 * 50
+    assert report.episodes.num_added == 2 * 50
     assert report.episodes.longest == 5
     assert report.cost.steps_per_second > 0
 
@@ -366,7 +463,24 @@ def test_the_check_finds_faults():
 
     assert "agents" in rules(_without(1, "a"))
     assert "observation.bounds" in rules(_with(0, "b", np.full(2, 101.0)))
+    # c comes in the second step, and a comes back.
+    assert "observation.bounds" in rules(_with(0, "c", np.full(2, 101.0)))
     assert "step.truncations" in rules(_with(3, "b", 0))
+
+
+def test_the_check_reads_the_observations_of_a_reset():
+    class Low(Scripted):
+        def reset(self, seed=None, options=None):
+            seen, infos = super().reset()
+            return {**seen, "b": np.full(2, -101.0, np.float32)}, infos
+
+    findings = checked(Low).findings
+    assert any("b after a reset" in one.message for one in findings if one.is_broken)
+
+
+def test_the_check_names_the_conversion_of_a_turn_based_environment():
+    (finding,) = checked(TurnBased).findings
+    assert "aec_to_parallel" in finding.message
 
 
 def test_the_check_finds_unseeded_episodes():
@@ -399,7 +513,7 @@ def test_a_suite_has_the_newest_version_of_each_module(tmp_path):
     sys.path.insert(0, str(tmp_path))
     try:
         assert suite.names() == ["zoo/run", "zoo/walk"]
-        assert suite.make("zoo/walk", 1, 0).spec.global_state.shape == (2,)
+        assert suite.make("zoo/walk", 1, 0).spec.global_state.shape == (8,)
         with refused(UsageError, 'environment ("zoo/wal")', "zoo/walk"):
             suite.make("zoo/wal", 1, 0)
     finally:

@@ -13,6 +13,7 @@ from tengen import envs
 from tengen._core import CoreError
 from tengen.agents import Agent
 from tengen.errors import RunError
+from tengen.games import allow
 from tengen.learners import Learner, operations
 from tengen.learners.group import ALONE
 from tengen.learners.recorded import Recorded
@@ -72,6 +73,7 @@ def learner_of(
 ):
     """Returns a small learner of an agent, and its items."""
     torch.manual_seed(3)
+    allow(task)
     spec = envs.env_spec(task)
     agent = Agent.of_kind(kind, "a test")().for_environment(spec)
     if kind == "dqn":
@@ -105,6 +107,7 @@ AGENTS = [
     ("pqn", "CartPole-v1"),
     ("dqn", "CartPole-v1"),
     ("rnd", "CartPole-v1"),
+    ("mappo", "tests.team_environments:Signals"),
 ]
 
 

@@ -8,7 +8,7 @@ import torch
 
 from tengen.models.trace import trace
 from tengen.nets import InferenceHead, MlpConfig
-from tengen.nets.modules.standard import Standard, uncounted
+from tengen.nets.modules.standard import Standard, counting, uncounted
 from tengen.tensors import Signature, TensorSpec
 
 WANTED = Signature(
@@ -173,6 +173,26 @@ def test_rows_that_are_seen_again_are_not_counted():
     net.answer({"observation": rows(4)}, {})
     counts = [one.num_rows.item() for one in net.modules() if isinstance(one, Standard)]
     assert counts == [800]
+
+
+def test_only_rows_of_the_mask_are_counted():
+    net = MlpConfig(standardizes=True).build(WANTED).train()
+    (standard,) = (one for one in net.modules() if isinstance(one, Standard))
+    mask = torch.arange(400) % 4 == 0
+    with counting(net, mask.reshape(20, 20)):
+        net.answer({"observation": rows(1)}, {})
+        with uncounted(net):
+            net.answer({"observation": rows(2)}, {})
+    alone = Standard(3).train()
+    alone(rows(1)[mask])
+    assert standard.num_rows.item() == 100
+    assert torch.equal(standard.total, alone.total)
+    with counting(net, torch.zeros(400, dtype=torch.bool)):
+        net.answer({"observation": rows(3)}, {})
+    assert standard.num_rows.item() == 100
+    with counting(net, None):
+        net.answer({"observation": rows(3)}, {})
+    assert standard.num_rows.item() == 500
 
 
 @pytest.mark.parametrize("lstm_units", [0, 8])

@@ -96,6 +96,23 @@ def test_an_actor_that_failed_is_not_taken_for_one_that_hangs(
         role.close()
 
 
+@pytest.mark.parametrize(("kind", "reads"), [("ppo", False), ("qmix", True)])
+def test_only_agents_that_learn_from_the_global_state_compute_it(kind, reads, tmp_path):
+    from tests.team_environments import CountedState
+
+    task = "tests.team_environments:CountedState"
+    allow(task)
+    config = make_config(task, kind, None)
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    write_config(run, config)
+    host = RoleHost(run, RoleContext(), task)
+    CountedState.num_read = 0
+    for name in ("learn", "export", "gate", "actor"):
+        host.turn(name, {"sealed": 0})
+    host.close()
+    assert (CountedState.num_read > 0) == reads
+
+
 @pytest.mark.parametrize("kind", ["dqn", "ppo"])
 def test_a_run_resumes_after_its_environment_has_got_a_mask(kind, tmp_path):
     """With a replay only after the steps without masks are removed."""

@@ -146,9 +146,11 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         if seen.least_reward <= seen.greatest_reward:
             rewards = f"rewards {seen.least_reward:g} to {seen.greatest_reward:g}"
         agents = ""
-        if seen.num_left or seen.num_come:
-            agents = f"; agents left early {seen.num_left:,} and came {seen.num_come:,}"
-            agents += " times"
+        if seen.num_removed or seen.num_added:
+            agents = (
+                f"; {_count(seen.num_removed, 'agent')} removed before the end, "
+                f"{seen.num_added:,} added after the beginning"
+            )
         steps = _count(seen.num_steps, "step")
         facts.append(("seen", f"{steps}, {ends}; {rewards}{agents}"))
     if (cost := report.cost) is not None:

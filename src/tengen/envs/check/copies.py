@@ -141,7 +141,7 @@ class _Copies:
             )
 
     def _check_resets(self, step: Step) -> None:
-        # An absent agent has further reset steps, until it comes again.
+        # An absent agent has further reset steps, until it is added.
         may_reset = self._must_reset | (self.spec.num_agents > 1)
         if (self._must_reset & ~step.is_reset | step.is_reset & ~may_reset).any():
             self._findings.broken(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from tengen.envs.check.seen import (
     copied,
     is_same,
 )
+from tengen.envs.copies import RAISED
 from tengen.envs.masks import legal_actions
 from tengen.envs.parallel_env import ParallelEnv
 from tengen.envs.teams import joint_step
@@ -54,10 +56,10 @@ class EpisodeFacts:
     """The lowest finite reward of all steps; +inf if no reward was finite."""
     greatest_reward: float = -math.inf
     """The highest finite reward of all steps; -inf if no reward was finite."""
-    num_left: int = 0
-    """Number of agents that left an episode before its end."""
-    num_come: int = 0
-    """Number of agents that came after the beginning of an episode."""
+    num_removed: int = 0
+    """Number of agents that were removed from an episode before its end."""
+    num_added: int = 0
+    """Number of agents that were added after the beginning of an episode."""
 
     def take(self, reward: float) -> None:
         """Adds one step to the statistics."""
@@ -161,17 +163,21 @@ class _Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._env, name)
 
+    def reset(self, **how: Any) -> Any:
+        """Resets the environment, and records observations that do not fit."""
+        answer = self._env.reset(**how)
+        if isinstance(answer, tuple) and len(answer) == 2:
+            self._check(answer[0], (), "after a reset")
+        return answer
+
     def step(self, actions: Any) -> Any:
         """Takes a step, and records results that do not fit their spaces."""
         answer = self._env.step(actions)
         if not isinstance(answer, tuple) or len(answer) != _NUM_PARTS:
             return answer  # the adapter rejects it
         seen, _, *ends, _ = answer
+        self._check(seen, actions, "after a step")
         for agent in actions:
-            if isinstance(seen, Mapping) and agent in seen:
-                space = self._env.observation_space(agent)
-                check = ObservationCheck(space, self._findings)
-                check.check(seen[agent], f"for {agent}")
             for which, given in zip(("terminations", "truncations"), ends, strict=True):
                 flag = given.get(agent) if isinstance(given, Mapping) else False
                 if not isinstance(flag, bool | np.bool_):
@@ -182,6 +188,18 @@ class _Watched:
                         f"must be a bool for {agent}; return bool(...)",
                     )
         return answer
+
+    def _check(self, seen: Any, acted: Iterable[Any], where: str) -> None:
+        """Checks the observations of agents that acted or are in the episode."""
+        observed = {*acted}
+        # The adapter rejects a wrong list of agents, and missing observations.
+        with contextlib.suppress(*RAISED):
+            observed.update(self._env.agents)
+        for agent in self._env.possible_agents:
+            if agent in observed and isinstance(seen, Mapping) and agent in seen:
+                space = self._env.observation_space(agent)
+                check = ObservationCheck(space, self._findings)
+                check.check(seen[agent], f"for {agent} {where}")
 
 
 def check_agents(made: Any, maker: Maker, num_steps: int, seed: int) -> EpisodeFacts:
@@ -218,14 +236,14 @@ def check_agents(made: Any, maker: Maker, num_steps: int, seed: int) -> EpisodeF
                 length, was_present = 0, np.ones(spec.num_agents, np.bool_)
                 continue
             if length:
-                facts.num_come += int((is_present & ~was_present).sum())
+                facts.num_added += int((is_present & ~was_present).sum())
             was_present = is_present
             length += 1
             facts.take(float(joint.reward[0]))
             if joint.terminated[0] or joint.truncated[0]:
                 facts.end(length, bool(joint.truncated[0]))
             else:
-                facts.num_left += int((step.terminated | step.truncated).sum())
+                facts.num_removed += int((step.terminated | step.truncated).sum())
         env.close()
     except TengenError as error:
         findings.refused("agents", error)

@@ -24,6 +24,7 @@ from tengen.envs.check.one import Maker, agents_actions, own_actions
 from tengen.envs.check.seeds import check_seeds
 from tengen.envs.check.seen import CannotGoOnError, Finding, Findings
 from tengen.envs.copies import RAISED
+from tengen.envs.gymnasium_env import closed_if_refused
 from tengen.envs.masks import legal_actions
 from tengen.envs.parallel_env import copies_of
 from tengen.envs.parallel_parts import is_parallel
@@ -311,7 +312,12 @@ class _Work:
         if self.make_one is not None:
             maker = Maker(self.make_one, self.name, self.findings, self.watch)
             made = maker.made()
-            is_alone = not is_parallel(made)
+            try:
+                with closed_if_refused(made):
+                    is_alone = not is_parallel(made, self.name)
+            except UsageError as error:
+                self.findings.refused("make", error)
+                raise CannotGoOnError from error
             if is_alone:
                 self._close(made)
                 self._one(maker, compared)

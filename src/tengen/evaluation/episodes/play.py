@@ -31,6 +31,7 @@ from tengen.envs import (
     Env,
     EnvWrapper,
     Step,
+    hide_state,
     joint_step,
     team_rewards,
 )
@@ -191,7 +192,7 @@ def play_episodes(
 
     Args:
         env: The environment, with at most ``num_episodes`` vectorized copies. This
-            function resets it, but does not close it.
+            function resets it and hides its global state, but does not close it.
         policy: The agent, which chooses the actions.
         backend: The backend that evaluates the agent's network.
         num_episodes: Number of episodes, at least 1.
@@ -224,6 +225,7 @@ def play_episodes(
     playing = np.arange(num_copies)
     num_over = num_cut = 0
     acting, draws = acting or Acting(), Draws(seed)
+    hide_state(env)
     rows.begin(env.reset())
     while (playing < num_episodes).any():
         runner.run(env.num_envs)
@@ -234,7 +236,7 @@ def play_episodes(
         rows.show(step.observation, action, reward, step.is_reset)
         joint = joint_step(step, spec)
         counts = (playing < num_episodes) & ~joint.is_reset
-        for team, rewards in team_rewards(step.reward, spec).items():
+        for team, rewards in team_rewards(step, spec).items():
             returns[team][playing[counts]] += rewards[counts]
         lengths[playing[counts]] += 1
         is_over = joint.terminated | joint.truncated

@@ -83,27 +83,26 @@ class Centre(RunningSums):
         """
         # Reorder before the conversion, whose result has two or four bytes per pixel.
         pictures = pictures.contiguous(memory_format=torch.channels_last)
-        in_core = _is_for_the_core(pictures, dtype)
-        if self.is_counting(pictures):
-            self._observe(pictures, in_core)
+        self.count(pictures)
         mean = self.mean.round()
-        if in_core:
+        if _is_for_the_core(pictures, dtype):
             return _centred_in_core(pictures, mean, dtype)
         mean = mean.to(dtype, memory_format=torch.channels_last)
         return pictures.to(dtype).sub_(mean)
 
     @torch.no_grad()
-    def _observe(self, pictures: Tensor, in_core: bool) -> None:
+    def observe(self, rows: Tensor) -> None:
+        """See ``RunningSums.observe``."""
         self.forget()
-        self.num_rows += len(pictures)
-        if not in_core:
-            self.total += pictures.sum(0, keepdim=True, dtype=torch.float32)
+        self.num_rows += len(rows)
+        if not _is_for_the_core(rows, torch.float32):
+            self.total += rows.sum(0, keepdim=True, dtype=torch.float32)
             return
-        rows = _rows(pictures)
-        total = np.zeros(rows.shape[1], np.uint32)
-        _core.add_pictures(rows, total)
+        flat = _rows(rows)
+        total = np.zeros(flat.shape[1], np.uint32)
+        _core.add_pictures(flat, total)
         beside = torch.from_numpy(total.astype(np.float32))
-        self.total += beside.view(1, *_beside(pictures).shape[1:]).permute(0, 3, 1, 2)
+        self.total += beside.view(1, *_beside(rows).shape[1:]).permute(0, 3, 1, 2)
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, *args: Any

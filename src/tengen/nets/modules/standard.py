@@ -23,7 +23,8 @@ class RunningSums(nn.Module):
     """Base class of modules that store sums over rows in buffers.
 
     Averaging the sums of several copies yields statistics over the rows of all copies.
-    In training mode, a module adds input rows to the sums, except inside ``uncounted``.
+    In training mode, a module adds its input rows to the sums, except inside
+    ``uncounted``, and only some of them inside ``counting``.
 
     Attributes:
         num_rows: Total weight of the rows, float32, at most ``WINDOW_ROWS`` plus the
@@ -36,10 +37,22 @@ class RunningSums(nn.Module):
         """Creates a module that adds its input rows to the statistics."""
         super().__init__()
         self.counts = True
+        self.is_counted: Tensor | None = None
 
-    def is_counting(self, rows: Tensor) -> bool:
-        """Returns whether ``rows`` must be added to the statistics."""
-        return self.training and self.counts and len(rows) > 0
+    def count(self, rows: Tensor) -> None:
+        """Adds input rows ``[B, ...]`` to the statistics, if they must be added."""
+        if not (self.training and self.counts):
+            return
+        is_counted = self.is_counted
+        # The mask is for all steps; a network that evaluates one at a time counts all.
+        if is_counted is not None and len(is_counted) == len(rows):
+            rows = rows[is_counted]
+        if len(rows) > 0:
+            self.observe(rows)
+
+    def observe(self, rows: Tensor) -> None:
+        """Adds at least one row ``[B, ...]`` to the statistics."""
+        raise NotImplementedError
 
     @torch.no_grad()
     def forget(self) -> None:
@@ -86,6 +99,27 @@ def uncounted(net: nn.Module) -> Iterator[None]:
     finally:
         for module in counted:
             module.counts = True
+
+
+@contextlib.contextmanager
+def counting(net: nn.Module, is_counted: Tensor | None) -> Iterator[None]:
+    """Context in which a network adds only some input rows to its statistics.
+
+    Args:
+        net: The network.
+        is_counted: Mask ``[T, B]`` of inputs ``[T, B, ...]``; None for all rows.
+    """
+    if is_counted is None:
+        yield
+        return
+    modules = _running(net)
+    for module in modules:
+        module.is_counted = is_counted.flatten()
+    try:
+        yield
+    finally:
+        for module in modules:
+            module.is_counted = None
 
 
 _MOST = 10.0
@@ -162,8 +196,7 @@ class Standard(RunningSums):
 
     def forward(self, rows: Tensor) -> Tensor:
         """Standardizes rows ``[B, N]``; in training, first updates the statistics."""
-        if self.is_counting(rows):
-            self._observe(rows)
+        self.count(rows)
         units = self._units()
         return ((rows - units.mean) / units.deviation).clamp(-_MOST, _MOST)
 
@@ -210,7 +243,8 @@ class Standard(RunningSums):
         return _Units(mean.float(), deviation.float())
 
     @torch.no_grad()
-    def _observe(self, rows: Tensor) -> None:
+    def observe(self, rows: Tensor) -> None:
+        """See ``RunningSums.observe``; clips outliers."""
         # Read num_rows only until it is above 0, because reading it waits for the GPU.
         self._has_rows = self._has_rows or self.num_rows.item() > 0
         if self._has_rows:

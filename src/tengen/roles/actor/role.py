@@ -141,13 +141,17 @@ class ActorRole(Role):
         with context.starting("making the environment"):
             self._envs = envs.make_groups(config.task, sizes, [env_seed, *rest])
         self._begun_s = None
+        if not agent.learns_from_state:
+            for env in self._envs:
+                envs.hide_state(env)
         link = self._link = _link(agent, config, self._run, context)
         num_actors = config.launch.of("actor").count if context.at_once else 1
-        num_rows = agent.actor.num_envs * self._envs[0].spec.num_agents
+        num_agents = self._envs[0].spec.num_agents
+        num_rows = agent.actor.num_envs * num_agents
         first = context.index * num_rows
         for env, group in zip(self._envs, link.groups, strict=True):
             self._begun_s = time.monotonic()
-            slots = Slots(first, env.num_envs, num_actors * num_rows)
+            slots = Slots(first, env.num_envs, num_actors * num_rows, num_agents)
             behaviour = agent.behaviour(slots, draw_seed)
             if behaviour is not None:
                 self._behaviours.add(behaviour)
