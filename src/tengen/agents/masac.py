@@ -144,7 +144,7 @@ class MasacUpdate(SacUpdate):
         """See ``Update.loss``."""
         import torch
 
-        from tengen import losses
+        from tengen.losses import soft_actor_critic as losses
         from tengen.nets.modules.standard import uncounted
 
         rows, steps = agent_rows(columns), time_major(columns)

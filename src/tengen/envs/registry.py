@@ -1,7 +1,7 @@
 """Finds environments by task name, in the table of suites.
 
-Each suite is one module with an object ``SUITE``, or one object of ``ParallelSuite``,
-and the table lists these objects.
+Each suite is a module with an object ``SUITE``, or an object of the module ``suite``.
+The table lists these objects.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from tengen.envs.suites import (
     dmlab,
     football,
     gymnasium_ids,
-    lbf,
     minatar,
     minigrid,
     mujoco,
     popgym,
     vizdoom,
 )
-from tengen.envs.suites.suite import MPE, PETTINGZOO, Suite
+from tengen.envs.suites.suite import LBF, MPE, PETTINGZOO, Suite
 from tengen.envs.timely import TimelyEnv
 from tengen.errors import RunError, TengenWarning, UsageError
 from tengen.games import check_allowed, is_program, load_program
@@ -52,7 +51,7 @@ SUITES: tuple[Suite, ...] = (
     atari.SUITE,
     dmlab.SUITE,
     football.SUITE,
-    lbf.SUITE,
+    LBF,
     minatar.SUITE,
     minigrid.SUITE,
     mujoco.SUITE,

@@ -11,7 +11,7 @@ pytest.importorskip("gymnasium")
 
 from tengen import envs
 from tengen.envs.copies import copy_seeds
-from tengen.envs.suites.lbf import SUITE
+from tengen.envs.suites.suite import LBF
 from tengen.errors import UsageError
 from tests.refusals import refused
 
@@ -52,7 +52,7 @@ def suite(tmp_path, monkeypatch):
     (tmp_path / "fake_lbf.py").write_text(PACKAGE)
     monkeypatch.syspath_prepend(tmp_path)
     return dataclasses.replace(
-        SUITE, prefix="fake/", package="fake_lbf", pattern=r"Fake-(.+)-v(\d+)"
+        LBF, prefix="fake/", package="fake_lbf", pattern=r"Fake-(.+)-v(\d+)"
     )
 
 
@@ -80,7 +80,7 @@ def test_names_are_the_published_tasks(suite):
     with refused(UsageError, 'environment ("fake/3x3")', "fake/2x2"):
         suite.make("fake/3x3", 1, 0)
     with refused(UsageError, "no_such", "[lbf]"):
-        dataclasses.replace(SUITE, package="no_such").make("lbf/8x8-2p-3f", 1, 0)
+        dataclasses.replace(LBF, package="no_such").make("lbf/8x8-2p-3f", 1, 0)
 
 
 def test_steps_are_those_of_the_package():
