@@ -19,7 +19,7 @@ temperature and the other differences of ``sac``; absent agents have no part in 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -31,7 +31,7 @@ from tengen.agents.team_agent import TeamItems, agent_rows
 from tengen.agents.unrolls import answer_legally, network_inputs, time_major
 from tengen.bounds import bounded
 from tengen.envs import AGENT_ID, EnvSpec
-from tengen.experience import ExperienceConfig, ItemLayout, ReplayConfig
+from tengen.experience import ExperienceConfig, ReplayConfig
 from tengen.learners import LearnerConfig, LossParts
 from tengen.nets import MlpConfig, NetConfig
 from tengen.tensors import ACTION_MASK, GLOBAL_STATE, TensorSpec
@@ -60,11 +60,6 @@ class Masac(TeamItems, Sac):
     """Settings of the actors; a new model acts after a turn."""
     first_temperature: float = bounded(0.1, 0, above=True, rule="use 0.1")
     """See ``Sac``. Lower than there, because few optimizer steps adapt it."""
-
-    def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
-        """Returns items of a transition and one more step; see ``Sac.layout``."""
-        self._check_frames(state)
-        return super().layout(state)
 
     def default_net(self, spec: EnvSpec) -> NetConfig:
         """Returns a network without memory; see ``EnvironmentAgent.default_net``."""

@@ -82,11 +82,16 @@ class TeamItems(EnvironmentAgent):
 
     def layout_of(self, signature: Signature) -> ItemLayout:
         """Returns a layout whose items have the states of all agents."""
-        self.layout(signature.state)
-        each = signature.inputs[AGENT_ID].shape
+        state, each = signature.state, signature.inputs[AGENT_ID].shape
+        frames = [name for name in state if name.startswith(FRAMES)]
+        if frames:
+            raise UsageError(
+                f"net.num_frames ({1 + state[frames[0]].shape[0]}) must be 1 with "
+                f"agent {self.kind}; set it, or use --agent ppo"
+            )
         states = {
             name: TensorSpec(dtype=spec.dtype, shape=(*each, *spec.shape))
-            for name, spec in signature.state.items()
+            for name, spec in state.items()
         }
         return self.layout(states)
 
@@ -101,15 +106,6 @@ class TeamItems(EnvironmentAgent):
         self, spec: EnvSpec, own: Mapping[str, TensorSpec]
     ) -> dict[str, TensorSpec]:
         return team_tensors(super()._step_tensors(spec, own), spec.num_agents)
-
-    def _check_frames(self, state: Mapping[str, TensorSpec]) -> None:
-        """Raises UsageError if a network's state has past images."""
-        frames = [name for name in state if name.startswith(FRAMES)]
-        if frames:
-            raise UsageError(
-                f"net.num_frames ({1 + state[frames[0]].shape[0]}) must be 1 with "
-                f"agent {self.kind}; set it, or use --agent ppo"
-            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +149,6 @@ class TeamAgent(TeamItems, EpsilonAgent):
 
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
         """Returns items of burn-in steps, steps with a loss, and a bootstrap step."""
-        self._check_frames(state)
         return ItemLayout(
             num_steps=self.burn_in + self.unroll_length + 1,
             period=self.period,

@@ -306,14 +306,12 @@ class _Team:
         self.action_space = env.action_space.__getitem__
         self.agents: list[int] = []
 
-    def reset(
-        self, seed: int | None = None, options: Any = None
-    ) -> tuple[dict[int, Any], dict[int, Any]]:
+    def reset(self, seed: Any = None, options: Any = None) -> tuple[Any, Any]:
         seen, _ = self._env.reset(seed=seed)
         self.agents = list(self.possible_agents)
         return dict(enumerate(seen)), {}
 
-    def step(self, actions: dict[int, Any]) -> tuple[dict[int, Any], ...]:
+    def step(self, actions: Any) -> tuple[Any, ...]:
         chosen = [actions[agent] for agent in self.possible_agents]
         seen, rewards, ended, was_cut, _ = self._env.step(chosen)
         shared = [float(sum(rewards)), ended, was_cut]
