@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["Masac", "MasacUpdate"]
-
 _OTHERS, _NOISE = "other_actions", "noise"
 
 
