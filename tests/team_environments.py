@@ -66,6 +66,17 @@ class Scripted(Parallel):
         return np.array([self._time, index], np.float32)
 
 
+class Moving(Scripted):
+    """``Scripted`` with continuous actions, and small observations."""
+
+    def observation_space(self, agent):
+        return spaces.Box(0.0, 5.0, (2,), np.float32)
+
+    def action_space(self, agent):
+        low, high = np.float32([-1.0, 0.0]), np.float32([2.0, 0.5])
+        return spaces.Box(low, high)
+
+
 class TwoTeams(Scripted):
     """``Scripted`` with two teams."""
 

@@ -26,7 +26,7 @@ from tests.integration.runs import (
 
 pytest.importorskip("gymnasium")
 
-TEAM = "tests.team_environments:Signals"
+TEAM, TEAM_AGENTS = "tests.team_environments:Signals", ("masac", "qmix")
 SETTINGS = (
     "inference.backend=torch",
     "inference.precision=fp32",
@@ -36,7 +36,7 @@ SETTINGS = (
 
 
 def command(out: Path, agent: str, *extra: str) -> list[str]:
-    task = TEAM if agent == "qmix" else "CartPole-v1"
+    task = TEAM if agent in TEAM_AGENTS else "CartPole-v1"
     words = [sys.executable, "-m", "tengen", "train", task, "--agent", agent]
     words += ["--out", str(out), "--threads", "2", *extra]
     return words + [f"--set={setting}" for setting in SETTINGS]
@@ -63,6 +63,7 @@ def out(tmp_path: Path) -> Iterator[Path]:
         pytest.param("ppo", marks=pytest.mark.slow),
         pytest.param("dqn", marks=pytest.mark.soak),
         pytest.param("qmix", marks=pytest.mark.soak),
+        pytest.param("masac", marks=pytest.mark.soak),
     ],
 )
 def test_learning_goes_on_whoever_is_killed(out: Path, agent: str) -> None:
@@ -116,7 +117,7 @@ def test_learning_goes_on_whoever_is_killed(out: Path, agent: str) -> None:
     done = run_command(
         [
             *(sys.executable, "-m", "tengen", "eval", str(out), "--episodes", "3"),
-            *(("--task", TEAM) if agent == "qmix" else ()),
+            *(("--task", TEAM) if agent in TEAM_AGENTS else ()),
         ]
     )
     assert done.returncode == 0, done.stderr

@@ -31,7 +31,8 @@ FRAMES = 12_000
 
 
 def command(out: Path, agent: str, frames: int) -> list[str]:
-    task = "tests.team_environments:Signals" if agent == "qmix" else "CartPole-v1"
+    of_team = "tests.team_environments:Signals"
+    task = of_team if agent in ("masac", "qmix") else "CartPole-v1"
     words = ["train", task, "--agent", agent, "--frames", str(frames)]
     return [sys.executable, "-m", "tengen", *words, "--threads", "1", "--out", str(out)]
 
@@ -44,7 +45,13 @@ def kill(out: Path, number: int = signal.SIGKILL) -> None:
 
 @pytest.mark.parametrize(
     "agent",
-    ["ppo", *(pytest.param(one, marks=pytest.mark.soak) for one in ("dqn", "qmix"))],
+    [
+        "ppo",
+        *(
+            pytest.param(one, marks=pytest.mark.soak)
+            for one in ("dqn", "masac", "qmix")
+        ),
+    ],
 )
 def test_a_kill_costs_seconds_and_no_frame_of_the_budget(
     agent: str, tmp_path: Path

@@ -10,7 +10,7 @@ from tests.integration.runs import run_command
 pytest.importorskip("gymnasium")
 
 
-TASKS = dict.fromkeys(("mappo", "qmix"), "tests.team_environments:Signals")
+TASKS = dict.fromkeys(("mappo", "masac", "qmix"), "tests.team_environments:Signals")
 """The tasks of agents that need several agents; the others balance a pole."""
 
 
@@ -47,6 +47,7 @@ def newest(out):
         pytest.param("agent57", marks=pytest.mark.soak),
         pytest.param("mappo", marks=pytest.mark.soak),
         pytest.param("qmix", marks=pytest.mark.soak),
+        pytest.param("masac", marks=pytest.mark.soak),
     ],
 )
 def test_a_seed_gives_the_same_bytes(agent, tmp_path):

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tengen import envs
+from tengen import envs, games
 from tengen.actors import INTRINSIC
 from tengen.agents.alphazero_loss import AlphaZeroLossConfig, AlphaZeroUpdate
 from tengen.agents.environment_agent import EnvironmentAgent
@@ -40,6 +40,8 @@ from tests.unit.learners.learner_fakes import NUM_PLANES, SIDE, FakeTable
 NUM_PARTS = 4
 BATCH = 18
 Priorities = dict[int, tuple[int, NDArray[np.float64]]]
+
+TEAM = "tests.team_environments:Signals"
 
 # Agents for environments: the task and the agent's settings.
 ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -62,6 +64,7 @@ ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
         ),
     ),
     "sac": ("Pendulum-v1", {}),
+    "masac": (TEAM, {}),
 }
 CASES = ("alphazero", *ENVIRONMENTS)
 
@@ -119,6 +122,7 @@ class Tape:
 def columns_of(case: str, number: int, num_samples: int) -> dict[str, Any]:
     if case == "alphazero":
         return dict(FakeTable(number).sample(num_samples).columns)
+    games.allow(TEAM)
     spec, layout = _items(case)
     rng = np.random.default_rng([11, number])
     shape = num_samples, layout.num_steps
@@ -145,6 +149,8 @@ def columns_of(case: str, number: int, num_samples: int) -> dict[str, Any]:
         lag = np.where(np.arange(num_samples) < 7, oldest, 8 * number)
         lag = lag - 99 * (number == 10)
         columns["model_version"] = np.repeat(lag[:, None], shape[1], axis=1)
+    if case == "masac":
+        columns |= _team_columns(spec, shape, rng)
     if case in ("ngu", "agent57"):
         number = rng.integers(8, size=num_samples)[:, None].repeat(shape[1], axis=1)
         columns[POLICY] = np.eye(8, dtype=np.float32)[number]
@@ -155,8 +161,27 @@ def columns_of(case: str, number: int, num_samples: int) -> dict[str, Any]:
     return columns
 
 
+def _team_columns(
+    spec: EnvSpec, shape: tuple[int, int], rng: np.random.Generator
+) -> dict[str, Any]:
+    """Returns the columns of a team's steps that have an entry for each agent."""
+    each = (*shape, spec.num_agents)
+    assert spec.global_state is not None
+    sizes = {
+        "observation": (*each, *spec.observations["observation"].shape),
+        "global_state": (*shape, *spec.global_state.shape),
+    }
+    return {
+        **{n: rng.normal(3.0, 2.0, x).astype(np.float32) for n, x in sizes.items()},
+        "agent_id": np.broadcast_to(np.eye(each[-1]) > 0, (*each, each[-1])),
+        "action": rng.integers(2, size=each),
+        "is_present": (rng.random(each) < 0.8).astype(np.uint8),
+    }
+
+
 def make_learner(case: str, experience: Tape | None, team: Team | None) -> Learner:
     """Returns a new learner; a follower starts with different weights."""
+    games.allow(TEAM)
     torch.manual_seed(4 if experience is not None else 5)
     update: Update
     net: Net

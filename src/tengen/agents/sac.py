@@ -172,13 +172,20 @@ class SacUpdate(Update):
 
     is_recordable = True
 
-    def __init__(self, agent: Sac, net: Net, actions: ActionSpec) -> None:
+    def __init__(
+        self,
+        agent: Sac,
+        net: Net,
+        actions: ActionSpec,
+        more: Mapping[str, TensorSpec] | None = None,
+    ) -> None:
         """Creates the critics, and target critics with equal weights.
 
         Args:
             agent: The agent's settings.
             net: The actor's network; the critics have the same kind and size.
             actions: The environment's action space.
+            more: Inputs of the critics in addition to those of ``net``.
         """
         import copy
 
@@ -191,7 +198,7 @@ class SacUpdate(Update):
         self.is_recordable = not has_statistics(net)
         self._agent = agent
         self._actions = actions
-        self.critics = Critics(net, agent.num_critics, actions)
+        self.critics = Critics(net, agent.num_critics, actions, more or {})
         # In evaluation mode, observation statistics stay as copied from the actor.
         self.critics.eval()
         self.target = copy.deepcopy(self.critics).requires_grad_(False)
@@ -307,7 +314,7 @@ class SacUpdate(Update):
         if not self._actions.is_discrete:
             return -float(len(self._actions.low))
         if ACTION_MASK in inputs:
-            return 0.5 * inputs[ACTION_MASK].sum(-1).float().log()
+            return 0.5 * inputs[ACTION_MASK].float().sum(-1).log()
         return 0.5 * math.log(self._actions.num_choices[0])
 
     def _drawn(
@@ -316,21 +323,21 @@ class SacUpdate(Update):
         at: tuple[dict[str, Tensor], dict[str, Tensor]],
         columns: dict[str, Tensor],
         step: int,
-    ) -> _Drawn:
+    ) -> Drawn:
         from tengen import losses
 
         outputs = answer_legally(net, *at)[0]["policy"]
         if self._actions.is_discrete:
             log_policy = outputs.log_softmax(-1)
             entropy = -(log_policy.exp() * log_policy).sum(-1)
-            return _Drawn(None, log_policy, entropy)
+            return Drawn(None, log_policy, entropy)
         noise = columns["noise"][:, step]
         action, log_prob = losses.squashed_sample(outputs, noise)
-        return _Drawn(action, log_prob, -log_prob)
+        return Drawn(action, log_prob, -log_prob)
 
 
 @dataclass(frozen=True)
-class _Drawn:
+class Drawn:
     """Actions of the policy for a batch of inputs, with their log-probabilities."""
 
     action: Tensor | None

@@ -30,7 +30,7 @@ from tengen.actors import (
     team_tensors,
 )
 from tengen.agents.default_nets import net_for
-from tengen.agents.environment_agent import plain_learner
+from tengen.agents.environment_agent import EnvironmentAgent, plain_learner
 from tengen.agents.q_agent import (
     LEAST_PRIORITY,
     EpsilonAgent,
@@ -62,7 +62,53 @@ _ETA = 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
-class TeamAgent(EpsilonAgent):
+class TeamItems(EnvironmentAgent):
+    """Base class of agents whose items have the steps of all agents of a copy."""
+
+    needs_agents: ClassVar[bool] = True
+
+    @classmethod
+    def refusal(cls, task: str) -> str:
+        """See ``Agent.refusal``; all agents must be of one team."""
+        reason = super().refusal(task)
+        if not reason and len(set(envs.env_spec(task).teams)) > 1:
+            return "it needs a single team"
+        return reason
+
+    def num_slots(self, spec: EnvSpec) -> int:
+        """Returns 1, because an item has the steps of all agents of a copy."""
+        return 1
+
+    def layout_of(self, signature: Signature) -> ItemLayout:
+        """Returns a layout whose items have the states of all agents."""
+        state, each = signature.state, signature.inputs[AGENT_ID].shape
+        frames = [name for name in state if name.startswith(FRAMES)]
+        if frames:
+            raise UsageError(
+                f"net.num_frames ({1 + state[frames[0]].shape[0]}) must be 1 with "
+                f"agent {self.kind}; set it, or use --agent ppo"
+            )
+        states = {
+            name: TensorSpec(dtype=spec.dtype, shape=(*each, *spec.shape))
+            for name, spec in state.items()
+        }
+        return self.layout(states)
+
+    def make_block(
+        self, spec: EnvSpec, layout: ItemLayout, num_copies: int
+    ) -> StepBlock:
+        """See ``EnvironmentAgent.make_block``."""
+        num_steps = layout.block_steps(self.actor.turn_steps)
+        return TeamBlock(self.columns(spec), num_copies, num_steps, spec)
+
+    def _step_tensors(
+        self, spec: EnvSpec, own: Mapping[str, TensorSpec]
+    ) -> dict[str, TensorSpec]:
+        return team_tensors(super()._step_tensors(spec, own), spec.num_agents)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TeamAgent(TeamItems, EpsilonAgent):
     """Base class of agents whose team learns one Q value; see the module docstring."""
 
     fixed: ClassVar[tuple[str, ...]] = (
@@ -71,7 +117,6 @@ class TeamAgent(EpsilonAgent):
         "burn_in",
         "period",
     )
-    needs_agents: ClassVar[bool] = True
 
     is_duelling: bool = False
     """Whether the network has duelling heads; the papers have none."""
@@ -101,53 +146,13 @@ class TeamAgent(EpsilonAgent):
         super().__post_init__()
         check_range("period", self.period, 1, self.unroll_length, "use half of it")
 
-    @classmethod
-    def refusal(cls, task: str) -> str:
-        """See ``Agent.refusal``; all agents must be of one team."""
-        reason = super().refusal(task)
-        if not reason and len(set(envs.env_spec(task).teams)) > 1:
-            return "it needs a single team"
-        return reason
-
-    def num_slots(self, spec: EnvSpec) -> int:
-        """Returns 1, because an item has the steps of all agents of a copy."""
-        return 1
-
     def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
         """Returns items of burn-in steps, steps with a loss, and a bootstrap step."""
-        frames = [name for name in state if name.startswith(FRAMES)]
-        if frames:
-            raise UsageError(
-                f"net.num_frames ({1 + state[frames[0]].shape[0]}) must be 1 with "
-                f"agent {self.kind}; set it, or use --agent ppo"
-            )
         return ItemLayout(
             num_steps=self.burn_in + self.unroll_length + 1,
             period=self.period,
             state=dict(state),
         )
-
-    def layout_of(self, signature: Signature) -> ItemLayout:
-        """Returns a layout whose items have the states of all agents."""
-        self.layout(signature.state)
-        each = signature.inputs[AGENT_ID].shape
-        states = {
-            name: TensorSpec(dtype=spec.dtype, shape=(*each, *spec.shape))
-            for name, spec in signature.state.items()
-        }
-        return self.layout(states)
-
-    def make_block(
-        self, spec: EnvSpec, layout: ItemLayout, num_copies: int
-    ) -> StepBlock:
-        """See ``EnvironmentAgent.make_block``."""
-        num_steps = layout.block_steps(self.actor.turn_steps)
-        return TeamBlock(self.columns(spec), num_copies, num_steps, spec)
-
-    def _step_tensors(
-        self, spec: EnvSpec, own: Mapping[str, TensorSpec]
-    ) -> dict[str, TensorSpec]:
-        return team_tensors(super()._step_tensors(spec, own), spec.num_agents)
 
     def default_net(self, spec: EnvSpec) -> NetConfig:
         """Returns a network without memory; see ``EnvironmentAgent.default_net``."""

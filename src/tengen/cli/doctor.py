@@ -172,6 +172,7 @@ EXTRAS = {
     "popgym": "POPGym",
     "pettingzoo": "PettingZoo",
     "mpe": "MPE, the particle environments of several agents",
+    "lbf": "level-based foraging, for several agents",
     "vizdoom": "VizDoom",
     "football": "football",
     "minari": "tengen demos import",

@@ -1,7 +1,7 @@
 """Finds environments by task name, in the table of suites.
 
-Each suite is one module with an object ``SUITE``, or one object of ``ParallelSuite``,
-and the table lists these objects.
+Each suite is a module with an object ``SUITE``, or an object of the module ``suite``.
+The table lists these objects.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tengen.envs.suites import (
     popgym,
     vizdoom,
 )
-from tengen.envs.suites.suite import MPE, PETTINGZOO, Suite
+from tengen.envs.suites.suite import LBF, MPE, PETTINGZOO, Suite
 from tengen.envs.timely import TimelyEnv
 from tengen.errors import RunError, TengenWarning, UsageError
 from tengen.games import check_allowed, is_program, load_program
@@ -38,6 +38,7 @@ SUITES: tuple[Suite, ...] = (
     atari.SUITE,
     dmlab.SUITE,
     football.SUITE,
+    LBF,
     minatar.SUITE,
     minigrid.SUITE,
     mujoco.SUITE,

@@ -116,8 +116,8 @@ class Translation:
         kind = name.removeprefix("_foreach_").removesuffix("_")
         if kind == "clamp_min":
             kind, values = "clamp", [*values, None]
-        if kind == "bitwise_not" and out.dtype == torch.bool:
-            kind = "logical_not"
+        if out.dtype == torch.bool:
+            kind = kind.replace("bitwise", "logical")
         _require(kind in _MAPS, name)
         num_inputs, num_constants = _MAPS[kind]
         inputs, constants = values[:num_inputs], values[num_inputs:][:num_constants]

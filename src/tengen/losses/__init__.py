@@ -51,9 +51,11 @@ from tengen.losses.q_learning import (
 )
 from tengen.losses.soft_actor_critic import (
     critic_loss,
+    mean_of_present,
     soft_targets,
     soft_values,
     squashed_sample,
+    team_soft_values,
     temperature_loss,
 )
 from tengen.losses.vtrace import (
@@ -81,6 +83,7 @@ __all__ = [
     "is_clipped",
     "lead_huber",
     "make_distribution",
+    "mean_of_present",
     "mean_score_huber",
     "mixed_values",
     "n_step_targets",
@@ -100,6 +103,7 @@ __all__ = [
     "squashed_sample",
     "td_errors",
     "td_loss",
+    "team_soft_values",
     "temperature_loss",
     "value_accuracy",
     "value_cross_entropy",

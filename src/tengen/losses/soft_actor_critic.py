@@ -40,18 +40,45 @@ def squashed_sample(outputs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     return before.tanh(), (log_density - slope).sum(-1)
 
 
-def soft_values(q: Tensor, log_policy: Tensor, temperature: Tensor) -> Tensor:
+def soft_values(q: Tensor, log_policy: Tensor, temperature: Tensor | float) -> Tensor:
     """Returns soft state values: the critics' minimum plus an entropy term, ``[B]``.
 
     Args:
         q: Q values, ``[C, B]`` of a sampled action or ``[C, B, A]`` of all actions.
         log_policy: ``[B]`` or ``[B, A]``, log-probabilities of these actions, in nats.
-        temperature: ``[]``, the weight of the entropy, in reward per nat.
+        temperature: ``[]``, the weight of the entropy, in reward per nat; with 0 the
+            results are expected Q values.
     """
     values = q.min(0).values - temperature * log_policy
     if values.dim() == 1:
         return values
     return (log_policy.exp() * values).sum(-1)
+
+
+def mean_of_present(values: Tensor, is_present: Tensor) -> Tensor:
+    """Returns the mean over the agents that are present, ``[B]``; 0 if none is.
+
+    Args:
+        values: ``[B, n]``, a value per agent.
+        is_present: ``[B, n]`` bool, the agents in the episode.
+    """
+    count = is_present.float().sum(-1).clamp(min=1.0)
+    return torch.where(is_present, values, 0.0).sum(-1) / count
+
+
+def team_soft_values(
+    values: Tensor, entropy: Tensor, is_present: Tensor, temperature: Tensor
+) -> Tensor:
+    """Returns the soft value of a team whose agents act independently, ``[B]``.
+
+    Args:
+        values: ``[B, n]``, an estimate of the team's expected Q value per agent.
+        entropy: ``[B, n]``, entropies of the agents' policies in nats, which add up.
+        is_present: ``[B, n]`` bool, the agents in the episode.
+        temperature: ``[]``, the weight of the entropy, in reward per nat.
+    """
+    total = torch.where(is_present, entropy, 0.0).sum(-1)
+    return mean_of_present(values, is_present) + temperature * total
 
 
 def soft_targets(

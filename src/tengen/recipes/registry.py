@@ -134,6 +134,9 @@ _RECIPES = (
     _of_environments("mappo", "environments of several agents"),
     _of_environments("qmix", "a team of agents with a Discrete action space"),
     _of_environments("vdn", "a team of agents with a Discrete action space"),
+    _of_environments(
+        "masac", "a team of agents with a Box or Discrete action space; SAC for teams"
+    ),
     _of_environments("a2c", "any environment; A3C with several actors"),
     _of_environments(
         "pqn", "environments with a Discrete action space, without replay"

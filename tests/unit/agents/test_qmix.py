@@ -281,5 +281,10 @@ def test_refusals():
     assert "state" in Qmix.refusal(f"{module}:Screens")
     assert not Vdn.refusal(f"{module}:Screens")
     state = {"frames/observation": TensorSpec(shape=(3, 1, 8, 8))}
+    wanted = Signature(
+        inputs={"agent_id": TensorSpec(shape=(3,))},
+        outputs={"q": TensorSpec(shape=(3,))},
+        state=state,
+    )
     with refused(UsageError, "net.num_frames (4)"):
-        Vdn().layout(state)
+        Vdn().layout_of(wanted)

@@ -39,6 +39,7 @@ INSIDE = {
     "PolicyAgent",
     "QAgent",
     "TeamAgent",
+    "TeamItems",
 }
 # The dataclasses of bundled players' files.
 OF_PLAYERS = {"Level", "Manifest", "RatedLevel"}

@@ -48,6 +48,10 @@ class MadeUpItems:
                 numbers = rng.random(whole) < 0.1
             elif name == "action" and self.actions.is_discrete:
                 numbers = rng.integers(0, self.actions.num_choices[0], whole)
+            elif name == "is_present":
+                numbers = rng.random(whole) < 0.8
+            elif name == "agent_id":
+                numbers = np.broadcast_to(np.eye(whole[-1]), whole)
             columns[name] = numbers.astype(spec.dtype)
         columns["is_reset"][:, 0] = 0
         columns["reward"] *= self.reward
@@ -102,6 +106,8 @@ def learner_of(
 AGENTS = [
     ("sac", "Pendulum-v1"),
     ("sac", "CartPole-v1"),
+    ("masac", "tests.team_environments:Moving"),
+    ("masac", "tests.team_environments:MaskedTeam"),
     ("ppo", "Pendulum-v1"),
     ("ppo", "CartPole-v1"),
     ("pqn", "CartPole-v1"),
@@ -268,6 +274,7 @@ FUNCTIONS = {
     "roots": lambda x, y: (x.square() + 1).sqrt().reciprocal() + y.pow(3),
     "bounds": lambda x, y: x.clamp(-1, 1) + y.clamp(max=0.5) + torch.minimum(x, y),
     "comparisons": lambda x, y: (x > y).logical_or((x != 1).logical_and(~(y <= 0))),
+    "bits": lambda x, y: ((x > y) & (x < 2) | (y > 1)) * x,
     "selections": lambda x, y: torch.where(x > 0, x, y).masked_fill(y > 1, 7.0),
     "sums": lambda x, y: x.sum() + y.sum(0) * x.mean((0, 1)) + y.mean(-1, True),
     "norms": lambda x, y: torch.linalg.vector_norm(x) * y,

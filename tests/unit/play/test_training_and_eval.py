@@ -28,6 +28,7 @@ CASES = [
     ("iqn", "Walk", {}),
     ("ngu", "Walk", {"lstm_units": 8}),
     ("mappo", f"{TEAMS}:Signals", {"lstm_units": 8, "sees_last_step": True}),
+    ("masac", f"{TEAMS}:Signals", {}),
     ("pqn", "Walk", {}),
     ("qmix", f"{TEAMS}:Signals", {}),
     ("ppo", "Numbers", {"lstm_units": 8, "sees_last_step": True}),

@@ -283,3 +283,51 @@ MPE = ParallelSuite(prefix="mpe/", package="mpe2", folders=("mpe2",))
 Source: Lowe et al. 2017, "Multi-Agent Actor-Critic for Mixed Cooperative-Competitive
 Environments" (arXiv:1706.02275).
 """
+
+
+class _Team:
+    """A ``gymnasium.Env`` of a team, whose spaces are tuples, as a parallel one."""
+
+    def __init__(self, env: Any) -> None:
+        self._env = env
+        self.metadata, self.render, self.close = env.metadata, env.render, env.close
+        self.possible_agents = tuple(range(len(env.action_space)))
+        self.observation_space = env.observation_space.__getitem__
+        self.action_space = env.action_space.__getitem__
+        self.agents: list[int] = []
+
+    def reset(self, seed: Any = None, options: Any = None) -> tuple[Any, Any]:
+        seen, _ = self._env.reset(seed=seed)
+        self.agents = list(self.possible_agents)
+        return dict(enumerate(seen)), {}
+
+    def step(self, actions: Any) -> tuple[Any, ...]:
+        chosen = [actions[agent] for agent in self.possible_agents]
+        seen, rewards, ended, was_cut, _ = self._env.step(chosen)
+        shared = [float(sum(rewards)), ended, was_cut]
+        if ended or was_cut:
+            self.agents = []
+        every = (dict.fromkeys(self.possible_agents, one) for one in shared)
+        return dict(enumerate(seen)), *every, {}
+
+
+class _Foraging(PackagedSuite):
+    def known(self) -> Iterable[str]:
+        """Returns some tasks, because the package registers almost two thousand."""
+        full = "8x8-2p-2f-coop", "8x8-2p-3f", "10x10-3p-3f", "15x15-4p-3f"
+        return *full, "2s-8x8-2p-2f-coop", "2s-10x10-3p-3f"
+
+    def make(self, name: str, num_envs: int, seed: int) -> Env:
+        return ParallelEnv(self.maker_of_one(name), num_envs, seed, name=name)
+
+
+LBF = _Foraging(
+    prefix="lbf/", package="lbforaging", pattern=r"Foraging-(.+)-v(\d+)", wrap=_Team
+)
+"""The suite of the tasks ``lbf/*``, level-based foraging, such as ``lbf/8x8-2p-3f``.
+
+All agents share one reward, the sum of the package's rewards, as in EPyMARL.
+
+Source: Papoudakis et al. 2021, "Benchmarking Multi-Agent Deep Reinforcement Learning
+Algorithms in Cooperative Tasks" (arXiv:2006.07869).
+"""

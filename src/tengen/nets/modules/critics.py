@@ -51,6 +51,7 @@ class Critics(nn.Module):
         net: Net,
         num_critics: int,
         actions: ActionSpec,
+        more: Mapping[str, TensorSpec],
     ) -> None:
         """Creates critics with random weights from torch's random generator.
 
@@ -58,10 +59,12 @@ class Critics(nn.Module):
             net: The actor's network.
             num_critics: Number C of critics.
             actions: The action space: A discrete actions, or K numbers with bounds.
+            more: Inputs of the critics in addition to those of ``net``.
         """
         super().__init__()
         self._is_discrete = actions.is_discrete
-        inputs, outputs = dict(net.wanted.inputs), {"q": TensorSpec()}
+        self._choices = torch.arange(sum(actions.num_choices))
+        inputs, outputs = {**net.wanted.inputs, **more}, {"q": TensorSpec()}
         if self._is_discrete:
             outputs = {"q": TensorSpec(shape=actions.num_choices)}
         else:
@@ -87,8 +90,9 @@ class Critics(nn.Module):
         """Copies the observation statistics from the actor's network ``net``.
 
         Args:
-            net: The actor's network. Its statistics do not include the action, a
-                critic's last input, which is scaled with the environment's bounds.
+            net: The actor's network. Its statistics do not include the critics' last
+                inputs, such as the action, which is scaled with the environment's
+                bounds.
         """
         if self._followed is None or self._followed.net is not net:
             self._followed = self._pairs(net)
@@ -139,8 +143,20 @@ class Critics(nn.Module):
             q = self.forward(inputs, state, None)
             chosen = action.expand(len(q), -1)[..., None]
             return q.gather(-1, chosen).squeeze(-1)
-        scaled = (action - self._middle.to(action)) / self._half.to(action)
-        return self.forward(inputs, state, scaled)
+        return self.forward(inputs, state, self.encoded(action))
+
+    def encoded(self, action: Tensor) -> Tensor:
+        """Returns actions as inputs of critics: one-hot, or scaled to [-1, 1].
+
+        Args:
+            action: ``[...]`` int64, or ``[..., K]`` in the environment's units.
+
+        Returns:
+            ``[..., A]``, or ``[..., K]``; float32.
+        """
+        if self._is_discrete:
+            return (action[..., None] == self._choices.to(action)).float()
+        return (action - self._middle.to(action)) / self._half.to(action)
 
     def frozen(self, inputs: Tensors, state: Tensors, action: Tensor | None) -> Tensor:
         """See ``forward``; only the action gets gradients, not the weights."""
