@@ -18,7 +18,7 @@ from tengen.envs.parallel_env import ParallelEnv
 from tengen.errors import UsageError
 from tengen.experience import ReplayConfig
 from tengen.nets import MlpConfig
-from tengen.tensors import TensorSpec
+from tengen.tensors import Signature, TensorSpec
 from tests.refusals import refused
 from tests.team_environments import MaskedTeam, Screens, Scripted
 from tests.unit.agents.agent_fakes import acted_in_team, net_of
