@@ -36,8 +36,6 @@ from tengen.learners.shards import Shards
 from tengen.learners.update import Update
 from tengen.nets import Net
 
-__all__ = ["Recorded", "RecordedStep"]
-
 # Maximum number of programs of a function; a new one then takes the oldest's place.
 # PPO's minibatches differ in size by a few rows, because steps between episodes are
 # left out.

@@ -11,19 +11,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tengen.nets.modules.exporting import exporting
 
-__all__ = [
-    "Call",
-    "NotRecordable",
-    "Observed",
-    "Recording",
-    "Tensors",
-    "are_near",
-    "copies_of",
-    "memory_of",
-    "observe",
-    "tensors_in",
-]
-
 Tensors: TypeAlias = dict[str, Tensor]
 
 # Maximum difference between a program and its function in each tensor, relative to the

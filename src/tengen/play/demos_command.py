@@ -40,15 +40,6 @@ from tengen.play.recording import (
 )
 from tengen.tensors import ACTION_MASK
 
-__all__ = [
-    "demos_import",
-    "demos_import_arguments",
-    "demos_record",
-    "demos_record_arguments",
-    "demos_show",
-    "demos_show_arguments",
-]
-
 _MAX_COPIES = 16
 _STEP_TIMEOUT_S = 120.0
 _END_OF_INPUT = ("", "\x04")

@@ -15,8 +15,6 @@ from tengen.envs.copies import MAX_SEED, one_line
 from tengen.experience.demonstrations import Demonstrations, Episode, check_new_folder
 from tengen.games import allow, is_game
 
-__all__ = ["Add", "add_arguments", "add_out", "check_arguments", "keys_of", "told"]
-
 _MAX_EPISODES = 1_000_000
 _KEYS = "0123456789abcdefghijklmnopqrstuvwxyz"
 

@@ -25,14 +25,6 @@ if TYPE_CHECKING:
     from tengen.serve.app import Application
     from tengen.serve.running import Server
 
-__all__ = [
-    "add_address_arguments",
-    "add_arguments",
-    "check_installed",
-    "serve",
-    "serve_application",
-]
-
 _PORT = 8420
 _RUNS = Path("runs")
 _TOKEN = "TENGEN_SERVE_TOKEN"

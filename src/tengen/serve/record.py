@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from tengen.serve.running import Server
 
-__all__ = ["Recording", "add_arguments", "demos_play"]
-
 _PAGE = "/record"  # as in web/src/main.tsx
 _STEP_TIMEOUT_S = 120.0
 _FPS, _MOST_FPS = 30.0, 60.0

@@ -11,8 +11,6 @@ from tengen.observe.progress_line import ProgressLine
 from tengen.own_process import is_own_process
 from tengen.run import machine_line
 
-__all__ = ["add_arguments", "bench"]
-
 _BENCHES = {
     "search": (
         "tengen.cli.bench.search",
