@@ -42,21 +42,61 @@ def record(out, num_episodes=3, fault=None):
     return run_command(command, fault=fault)
 
 
-@pytest.mark.parametrize("point", POINTS)
-def test_a_killed_recording_leaves_all_or_nothing(point: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("point", "count"),
+    # The publications are those of the first episode, the list, their folder, the
+    # second episode and the list.
+    [*((point, 3) for point in POINTS)]
+    + [(point, count) for point in ("written", "renamed") for count in (4, 5)],
+)
+def test_a_killed_person_keeps_each_recorded_episode(point, count, tmp_path):
     out = tmp_path / "demos"
-    done = record(out, fault=f"publish.{point}:1:demos")
+    done = record(out, fault=f"publish.{point}:{count}:demos")
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    num_kept = (count > 3) + (count != 4 and point in ("renamed", "done"))
+    assert out.exists() == (num_kept > 0)
+    if num_kept:
+        demos = Demonstrations(out)
+        lengths = [len(episode["reward"]) for episode in demos]
+        assert (len(lengths), tuple(lengths)) == (num_kept, demos.contents.lengths)
+
+
+WRITING = """
+import sys
+from pathlib import Path
+import numpy as np
+from tengen import envs
+from tengen.evaluation import Recorder
+from tengen.experience import write_demonstrations
+
+def record(add):
+    env = Recorder(envs.make("CartPole-v1", 1, 0), 3, add)
+    env.reset()
+    for choice in [0, 1] * 600:
+        env.step(np.array([choice]))
+
+spec = envs.env_spec("CartPole-v1")
+write_demonstrations(Path(sys.argv[1]), spec, record, source="a rule")
+"""
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_killed_program_leaves_all_or_nothing(point, tmp_path):
+    out = tmp_path / "demos"
+    # Four files are published in the temporary folder first.
+    fault = f"publish.{point}:{1 if point == 'created' else 5}:demos"
+    done = run_command([sys.executable, "-c", WRITING, str(out)], fault=fault)
     assert done.returncode == -signal.SIGKILL, done.stderr
     is_there = point in ("renamed", "done")
     assert out.exists() == is_there
-    if not is_there:
-        again = record(out)
-        assert again.returncode == 0, again.stderr
-    demos = Demonstrations(out)
-    assert [len(episode["reward"]) for episode in demos] == list(demos.contents.lengths)
+    if is_there:
+        demos = Demonstrations(out)
+        lengths = [len(episode["reward"]) for episode in demos]
+        assert (len(lengths), tuple(lengths)) == (3, demos.contents.lengths)
     # What the killed process left is gone with the next recording.
     assert record(tmp_path / "more").returncode == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["demos", "more"]
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == ({"demos", "more"} if is_there else {"more"})
 
 
 @pytest.mark.slow

@@ -105,7 +105,7 @@ JSON = st.recursive(
         st.lists(inner, max_size=9)
         | st.dictionaries(
             st.sampled_from(
-                ["moves", "model", "simulations", "plays", "forecasts", ""]
+                ["moves", "model", "simulations", "plays", "forecasts", "at", "choice"]
             ),
             inner,
             max_size=4,

@@ -43,6 +43,15 @@ def locked(shelf: SimpleNamespace) -> Iterator[Site]:
         yield locked
 
 
+@pytest.fixture(scope="module")
+def recording() -> Iterator[Site]:
+    pytest.importorskip("gymnasium")
+    from tests.unit.serve.playable import playing
+
+    with playing(num_episodes=10**6) as (site, _, _):
+        yield site
+
+
 def check_answer(answer: Answer, shelf: SimpleNamespace) -> None:
     assert answer.status < 500 or answer.status == 503, answer
     whole = answer.head + answer.body
@@ -106,6 +115,15 @@ def test_bytes_that_are_no_request(
     site: Site, shelf: SimpleNamespace, request: bytes
 ) -> None:
     check_answer(ask_raw(site, request + b"\r\n\r\n"), shelf)
+
+
+@settings(parent=FUZZED, max_examples=max(CASES // 4, 1))
+@given(data=st.data())
+def test_every_request_to_a_recording_is_answered(
+    recording: Site, shelf: SimpleNamespace, data: Any
+) -> None:
+    _, request = data.draw(requests(paths_of(recording)))
+    check_answer(ask_raw(recording, request), shelf)
 
 
 def test_links_lead_nowhere(site: Site, shelf: SimpleNamespace) -> None:

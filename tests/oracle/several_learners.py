@@ -43,7 +43,8 @@ Priorities = dict[int, tuple[int, NDArray[np.float64]]]
 
 TEAM = "tests.team_environments:Signals"
 
-# Agents for environments: the task and the agent's settings.
+# Agents for environments: the task and settings. ``recorded`` is a dqn whose learner
+# records its steps while it is alone.
 ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "vtrace": ("CartPole-v1", {"unroll_length": 6}),
     "a2c": ("CartPole-v1", {"unroll_length": 6}),
@@ -65,6 +66,7 @@ ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "sac": ("Pendulum-v1", {}),
     "masac": (TEAM, {}),
+    "recorded": ("CartPole-v1", {"target_period": 3}),
 }
 CASES = ("alphazero", *ENVIRONMENTS)
 
@@ -209,8 +211,9 @@ def make_learner(case: str, experience: Tape | None, team: Team | None) -> Learn
         # Adam's normalisation amplifies the rounding errors of small gradients.
         optimizer: Any = learning.optimizer
         learning = replace(learning, optimizer=replace(optimizer, epsilon=1e-3))
+    num_shards = 1 if case == "recorded" else NUM_PARTS
     learning = replace(
-        learning, batch_size=BATCH, num_shards=NUM_PARTS, precision="float32"
+        learning, batch_size=BATCH, num_shards=num_shards, precision="float32"
     )
     given: Any = experience
     return Learner(learning, net, update, given, team=team)
@@ -219,11 +222,11 @@ def make_learner(case: str, experience: Tape | None, team: Team | None) -> Learn
 @functools.cache
 def _config(case: str) -> RunConfig:
     task, settings = ENVIRONMENTS[case]
-    run = make_config(task, case, None)
+    run = make_config(task, "dqn" if case == "recorded" else case, None)
     fields: dict[str, Any] = {"num_units": 8}
     if case in ("r2d2", "ngu", "agent57"):
         fields["lstm_units"] = 8
-    else:
+    elif case != "recorded":
         fields["standardizes"] = True
     assert isinstance(run.store, ReplayConfig)
     return replace(

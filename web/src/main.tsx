@@ -6,6 +6,7 @@ import { Link, usePath } from "./link";
 import { EnvironmentsPage } from "./pages/environments";
 import { GamesPage } from "./pages/games";
 import { PlayPage } from "./pages/play";
+import { RecordPage } from "./pages/record";
 import { ReportParts } from "./pages/report";
 import { RunPage } from "./pages/run";
 import { RunsPage } from "./pages/runs";
@@ -26,7 +27,7 @@ function App() {
     <>
       <a class="skip" href="#main">Skip to the page</a>
       <header class="top">
-        {report ? <span class="brand">tengen</span> : <Pages first={first} />}
+        {report || first === "record" ? <span class="brand">tengen</span> : <Pages first={first} />}
         <button class="theme" type="button" onClick={() => setTheme(next)}>
           Colours: {theme}<span class="hidden">; choose {next}</span>
         </button>
@@ -68,6 +69,7 @@ function Page({ first, id, page, url }: { first?: string; id?: string; page?: st
   if (!first) return <RunsPage />;
   if (first === "environments") return <EnvironmentsPage />;
   if (first === "store") return <StorePage />;
+  if (first === "record") return <RecordPage />;
   if (first === "players" && id) return <PlayPage key={id} id={id} isBundled />;
   if (first === "runs" && id) {
     if (!page) return <RunPage key={id} id={id} />;

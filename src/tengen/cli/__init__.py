@@ -192,6 +192,12 @@ COMMANDS = (
         talks=True,
     ),
     Command(
+        "demos play",
+        "tengen.serve.record:demos_play",
+        "record episodes that you play in a browser, to learn from",
+        talks=True,
+    ),
+    Command(
         "demos import",
         "tengen.play.demos_command:demos_import",
         "import a Minari dataset as demonstrations",

@@ -184,7 +184,7 @@ EXTRAS = {
     "tensorboard": "the program tensorboard, which plots the curves of runs",
     "wandb": "curves in Weights & Biases",
     "mlperf": "tengen mllog",
-    "serve": "tengen serve",
+    "serve": "tengen serve, tengen demos play",
 }
 """The purpose of each extra, without the extras for benchmarks, tests and docs."""
 

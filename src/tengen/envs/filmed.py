@@ -37,9 +37,12 @@ class Camera:
 
     Attributes:
         pictures_per_s: Frames (steps) per second of a video at natural speed.
+        native: An object that may describe the actions for people as Gymnasium's
+            environments do, with ``get_action_meanings`` or ``get_keys_to_action``.
     """
 
     pictures_per_s: float
+    native: Any = None
 
     def reset(self, observation: Arrays) -> None:
         """Called after ``Env.reset`` with the returned ``observation``."""
@@ -76,6 +79,8 @@ class FilmedEnv(EnvWrapper):
         self._camera = camera
         self.pictures_per_s = camera.pictures_per_s
         """See ``Camera.pictures_per_s``."""
+        self.native = camera.native
+        """See ``Camera.native``."""
 
     def reset(self) -> Arrays:
         """See ``Env.reset``."""
@@ -253,6 +258,7 @@ def film_copies(
 
     env = copies_of(make, num_envs, seed, name=name)
     camera = RenderCamera(lambda copy: _rendered(filmed[copy]), name, metadata)
+    camera.native = filmed[0]
     return FilmedEnv(env, camera)
 
 

@@ -13,7 +13,8 @@ episode, ``000000.npz``, ``000001.npz`` and so on, which ``numpy.load`` can open
 
 ``action[t]`` leads from ``observation[t]`` to ``observation[t + 1]``, as in
 ``tengen.envs.env``, and only the last step is terminated or truncated. A folder appears
-when it is complete, and does not change afterwards.
+when it is complete, and does not change afterwards; only that of a person appears with
+its first episode and grows.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from tengen.run import (
     check_writable,
     make_directory,
     publish_directory,
+    publish_file,
     read_object,
     remove_leftovers,
 )
@@ -300,10 +302,12 @@ def write_demonstrations(
     record: Callable[[Callable[[Episode], None]], None],
     *,
     source: str,
+    is_live: bool = False,
 ) -> Demonstrations:
     """Writes a new folder of demonstrations. Blocks until it is durable.
 
-    If the process is killed before the end, the folder does not exist.
+    If the process is killed before the end, the folder does not exist; or, if
+    ``is_live``, it has every episode for which ``add`` has returned.
 
     Args:
         folder: The folder, which must not exist. Its parents are created.
@@ -311,39 +315,61 @@ def write_demonstrations(
         record: Called once with a function ``add``; it passes each episode to ``add``,
             which writes the episode. ``tengen.evaluation.Recorder`` makes episodes.
         source: Who chooses the actions, for people.
+        is_live: Whether ``add`` blocks until its episode is durable. That is for the
+            episodes of a person, because each rewrites ``demonstrations.json``.
 
     Raises:
         UsageError: The folder exists, there are no episodes or too many, or an episode
             does not fit ``spec``.
-        RunError: Writing failed.
+        RunError: Writing failed. If ``is_live``, the earlier episodes remain.
     """
     check_new_folder(folder)
     contents = Contents.of(spec, source)
     returns: list[float] = []
     lengths: list[int] = []
     checksums: list[int] = []
+    place = folder.absolute()
 
-    def write(temporary: Path) -> None:
-        def add(episode: Episode) -> None:
-            index = len(lengths)
-            check(index < _MAX_EPISODES, "episodes", index + 1, "are too many; stop")
-            contents.check_episode(episode, f"episode {index}")
-            data = pack({}, episode, deflates=True)
-            _path(temporary, index).write_bytes(data)
-            returns.append(_return_of(episode))
-            lengths.append(len(episode["reward"]))
-            checksums.append(zlib.crc32(data))
+    def put_episode(where: Path, episode: Episode) -> None:
+        index = len(lengths)
+        check(index < _MAX_EPISODES, "episodes", index + 1, "are too many; stop")
+        contents.check_episode(episode, f"episode {index}")
+        data = pack({}, episode, deflates=True)
+        publish_file(_path(where, index), data, is_durable=is_live)
+        returns.append(_return_of(episode))
+        lengths.append(len(episode["reward"]))
+        checksums.append(zlib.crc32(data))
 
-        record(add)
+    def check_any() -> None:
         check(bool(lengths), "episodes", 0, "must be at least 1; record one")
+
+    def put_contents(where: Path) -> None:
         counts = {"returns": returns, "lengths": lengths, "checksums": checksums}
         text = json.dumps({**to_dict(contents), **counts}, indent=1)
-        (temporary / _NAME).write_text(text)
+        publish_file(where / _NAME, text.encode(), is_durable=is_live)
 
-    place = folder.absolute()
+    def add_live(episode: Episode) -> None:
+        def write(where: Path) -> None:
+            put_episode(where, episode)
+            put_contents(where)
+
+        if lengths:
+            write(place)
+        else:
+            publish_directory(place, write)
+
+    def write(temporary: Path) -> None:
+        record(lambda episode: put_episode(temporary, episode))
+        check_any()
+        put_contents(temporary)
+
     make_directory(place.parent)
     remove_leftovers(place.parent)
-    publish_directory(place, write)
+    if is_live:
+        record(add_live)
+        check_any()
+    else:
+        publish_directory(place, write)
     return Demonstrations(folder)
 
 

@@ -7,7 +7,7 @@ learner, and `tengen.learners.torch_group.TorchGroup` that of several learners.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +90,29 @@ class Group(Protocol):
 
     def close(self) -> None:
         """Leaves the group, so that other learners' calls soon fail. Idempotent."""
+
+
+class Team(Protocol):
+    """The followers of a leader, as the leader's loop uses them."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the group must change, so that ``settle`` must be called."""
+
+    def settle(self, learner: Any) -> None:
+        """Forms a new group of a ``Learner`` and its followers if ``is_due``."""
+
+    def order(
+        self,
+        order: dict[str, Any],
+        bounds: Sequence[tuple[int, int]],
+        remaining: float | None,
+        asked: float | None,
+    ) -> None:
+        """Orders the followers to sample their parts of a batch and train on them."""
+
+    def lost(self, error: GroupLost, num_applied: int = 0) -> None:
+        """Records that the group failed after ``num_applied`` optimizer steps."""
 
 
 class Alone:

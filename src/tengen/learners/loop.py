@@ -9,15 +9,14 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tengen.closable import Closable
 from tengen.errors import RunError
 from tengen.experience import Experience
 from tengen.learners.batches import (
@@ -27,42 +26,19 @@ from tengen.learners.batches import (
     rows_to_learn,
 )
 from tengen.learners.config import LearnerConfig
-from tengen.learners.group import ALONE, Group, GroupLost, row_bounds
+from tengen.learners.group import ALONE, Group, GroupLost, Team, row_bounds
 from tengen.learners.optimizer import Optimizer
 from tengen.learners.recorded import RecordedStep
-from tengen.learners.shards import Part, Shards, preferred_dtype
+from tengen.learners.shards import Shards, preferred_dtype
 from tengen.learners.states import LearnerState, Trained
 from tengen.learners.update import Update
 from tengen.nets import Net
 from tengen.store import Batch
 
-__all__ = ["Learner", "LearnerState", "Team"]
+__all__ = ["Learner", "LearnerState"]
 
 
-class Team(Protocol):
-    """The followers of a leader, as the leader's loop uses them."""
-
-    @property
-    def is_due(self) -> bool:
-        """Whether the group must change, so that ``settle`` must be called."""
-
-    def settle(self, learner: Learner) -> None:
-        """Forms a new group of ``learner`` and its followers if ``is_due`` is true."""
-
-    def order(
-        self,
-        order: dict[str, Any],
-        bounds: Sequence[tuple[int, int]],
-        remaining: float | None,
-        asked: float | None,
-    ) -> None:
-        """Orders the followers to sample their parts of a batch and train on them."""
-
-    def lost(self, error: GroupLost, num_applied: int = 0) -> None:
-        """Records that the group failed after ``num_applied`` optimizer steps."""
-
-
-class Learner:
+class Learner(Closable):
     """Trains a network on experience with an agent's update.
 
     ``steps`` runs this loop::
@@ -81,7 +57,7 @@ class Learner:
     leader. Only the leader calls ``steps``, and its ``team`` orders the followers to
     sample their parts; the followers call ``follow``.
 
-    Use a learner as a context manager or call ``close``. Not thread-safe.
+    Not thread-safe.
 
     Attributes:
         config: The config given to the constructor.
@@ -149,17 +125,6 @@ class Learner:
         self._recorded = self._make_recorded()
         self._ahead = BatchAhead(self._sample)
 
-    def __enter__(self) -> Learner:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
     @property
     def num_steps(self) -> int:
         """Number of optimizer steps in the run, including steps before a resumption."""
@@ -209,7 +174,7 @@ class Learner:
             sampled_s = time.perf_counter()
             num_before = self.optimizer.num_steps
             try:
-                metrics, priorities = self._train_within_memory(batch)
+                metrics, priorities = self._train(batch)
             except GroupLost as error:
                 num_applied = self.optimizer.num_steps - num_before
                 left -= self._give_up(batch, error, num_applied)
@@ -239,7 +204,7 @@ class Learner:
             GroupLost: The step was abandoned; the batch is not acknowledged.
             RunError: See ``steps``.
         """
-        metrics, priorities = self._train_within_memory(batch)
+        metrics, priorities = self._train(batch)
         batch.ack(priorities)
         return metrics
 
@@ -264,20 +229,8 @@ class Learner:
         self._recorded = self._make_recorded()
 
     def check_same(self) -> None:
-        """Checks that all learners of the group have the same weights.
-
-        Raises:
-            GroupLost: See ``Group``.
-            RunError: The checksums of the weights differ.
-        """
-        each = self.group.gather([float(self._trained.checksum())])[:, 0]
-        for rank, found in enumerate(each.tolist()):
-            if found != each[0]:
-                raise RunError(
-                    f"weights (of learner {rank}, checksum {int(found):08x}) must be "
-                    f"those of learner 0, {int(each[0]):08x}; resume, and report this "
-                    "bug: the learners computed different steps"
-                )
+        """Checks that all learners have the same weights; see ``Trained``."""
+        self._trained.check_same(self.group)
 
     def validate(self, columns: Mapping[str, NDArray[np.generic]]) -> dict[str, float]:
         """Returns the losses of the averaged network on ``columns``, for validation.
@@ -395,17 +348,6 @@ class Learner:
         self._ahead.take().ack()
         return 2
 
-    def _train_within_memory(
-        self, batch: Batch
-    ) -> tuple[dict[str, float], NDArray[np.float64] | None]:
-        try:
-            return self._train(batch)
-        except torch.OutOfMemoryError as error:
-            raise RunError(
-                f"learner.batch_size ({self.config.batch_size}) does not fit the "
-                f"memory of {self._device}; lower it, or raise learner.num_shards"
-            ) from error
-
     def _train(
         self, batch: Batch
     ) -> tuple[dict[str, float], NDArray[np.float64] | None]:
@@ -413,14 +355,20 @@ class Learner:
         rows = rows_to_learn(batch, self._update, self.group, self.num_steps)
         if rows.num_rows == 0:
             return rows.metrics, None
-        columns = {
-            name: placed(column, self._device) for name, column in rows.arrays.items()
-        }
-        work = functools.partial(self._train_on, columns, rows.num_rows)
         # A single thread runs all steps on a batch in one call, because passing each
         # part to the thread would take long relative to the step of a small network.
         is_one_thread = self._shards.num_threads == 1
-        means, priorities = self._shards.run(work) if is_one_thread else work()
+        try:
+            columns = {
+                name: placed(array, self._device) for name, array in rows.arrays.items()
+            }
+            work = functools.partial(self._train_on, columns, rows.num_rows)
+            means, priorities = self._shards.run(work) if is_one_thread else work()
+        except torch.OutOfMemoryError as error:
+            raise RunError(
+                f"learner.batch_size ({self.config.batch_size}) does not fit the "
+                f"memory of {self._device}; lower it, or raise learner.num_shards"
+            ) from error
         return {**means, **rows.metrics}, priorities
 
     def _train_on(
@@ -442,17 +390,13 @@ class Learner:
             if num_minibatches == 0:
                 # ``minibatches`` may have changed the network's running statistics.
                 self._shards.spread_statistics()
-            if self._recorded is not None:
-                metrics, priorities = self._recorded(
-                    minibatch, self.remaining, self.asked
+            step = self._recorded or self._step
+            metrics, priorities = step(minibatch, self.remaining, self.asked)
+            self._shards.run(
+                functools.partial(
+                    self._update.stepped, self.net, self.num_steps, metrics
                 )
-                self._update.stepped(self.net, self.num_steps, metrics)
-            else:
-                parts = self._shards.compute(minibatch)
-                size = len(next(iter(minibatch.values())))
-                step = functools.partial(self._step, parts, size)
-                metrics = self._shards.run(step)
-                priorities = joined_priorities([part.priorities for part in parts])
+            )
             if num_minibatches == 0:
                 self.num_samples += num_rows
             num_minibatches += 1
@@ -461,21 +405,28 @@ class Learner:
         means = {name: total / num_minibatches for name, total in totals.items()}
         return means, priorities
 
-    def _step(self, parts: list[Part], num_rows: int) -> dict[str, float]:
-        """Performs the optimizer step of a minibatch, given its computed parts."""
+    def _step(
+        self, columns: dict[str, Tensor], remaining: float | None, asked: float | None
+    ) -> tuple[dict[str, float], NDArray[np.float64] | None]:
+        """Performs the step that ``RecordedStep`` performs, in any learner."""
+        parts = self._shards.compute(columns)
+        num_rows = len(next(iter(columns.values())))
         is_alone = self.group.size == 1
-        if is_alone:
-            metrics = self._shards.add(parts)
-        else:
-            metrics = self._shards.add_over(
-                self.group, parts, num_rows, self._num_parts
-            )
-        metrics.update(
-            self.optimizer.step(self._shards.gradients, self.remaining, self.asked)
-        )
-        if is_alone:
-            self._shards.merge_statistics()
-        self.optimizer.update_average()
-        self._update.move_targets(self.net)
-        self._update.stepped(self.net, self.num_steps, metrics)
-        return metrics
+
+        def finish() -> dict[str, float]:
+            if is_alone:
+                metrics = self._shards.add(parts)
+            else:
+                metrics = self._shards.add_over(
+                    self.group, parts, num_rows, self._num_parts
+                )
+            gradients = self._shards.gradients
+            metrics.update(self.optimizer.step(gradients, remaining, asked))
+            if is_alone:
+                self._shards.merge_statistics()
+            self.optimizer.update_average()
+            self._update.move_targets(self.net)
+            return metrics
+
+        metrics = self._shards.run(finish)
+        return metrics, joined_priorities([part.priorities for part in parts])

@@ -9,8 +9,8 @@ remains the definition: results of a new program are compared with its results.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -22,13 +22,19 @@ from tengen.learners.batches import joined_priorities
 from tengen.learners.config import AdamWConfig, LearnerConfig
 from tengen.learners.operations import TYPES, Step, Translation
 from tengen.learners.optimizer import Optimizer
-from tengen.learners.recording import NotRecordable, Recording, memory_of
+from tengen.learners.recording import (
+    NotRecordable,
+    Observed,
+    Recording,
+    Tensors,
+    are_near,
+    copies_of,
+    memory_of,
+    observe,
+)
 from tengen.learners.shards import Shards
 from tengen.learners.update import Update
 from tengen.nets import Net
-from tengen.nets.modules.exporting import exporting
-
-Tensors: TypeAlias = dict[str, Tensor]
 
 # Maximum number of programs of a function; a new one then takes the oldest's place.
 # PPO's minibatches differ in size by a few rows, because steps between episodes are
@@ -39,13 +45,6 @@ _MOST_PROGRAMS = 64
 _MOST_EVICTIONS = 64
 # Alignment of arrays in memory, in bytes.
 _ALIGNMENT = 64
-# Maximum difference between a program and its function in each tensor, relative to the
-# tensor's change. It is far above rounding, and far below an operation with a wrong
-# meaning.
-_MOST_DIFFERENCE = 0.01
-# Rounding of float32, relative to a tensor's values, and to the largest change of all
-# tensors, because the gradient of a tensor may be a small difference of large numbers.
-_ROUNDING = 2.0**-22
 # Maximum number of trained parameters. In larger networks, arithmetic takes most of the
 # time of a step.
 _MOST_PARAMETERS = 1 << 19
@@ -219,11 +218,11 @@ class Recorded:
         }
         try:
             # The first call may create objects that the function keeps.
-            _observed(function, given)
+            observe(function, given)
             # The program refers to memory of the last recording. Keep the one before,
             # so that memory at an address of both existed before both.
-            other = _observed(function, others)
-            last = _observed(function, given)
+            other = observe(function, others)
+            last = observe(function, given)
             program = _Program(last.recording, last.results, other.recording)
             if program.num_bytes > len(self._memory):
                 self._memory = torch.empty(program.num_bytes, dtype=torch.uint8)
@@ -237,42 +236,18 @@ class Recorded:
         return program if is_right else None
 
     def _is_right(
-        self, program: _Program, expected: _Observed, recording: Recording
+        self, program: _Program, expected: Observed, recording: Recording
     ) -> bool:
         """Returns whether a program has the effect of an observed call; undoes it."""
         try:
             results = program.run(expected.recording.inputs, self._memory)
-            found = _copies(results.values())
-            changes = _copies(recording.changed)
+            found = copies_of(results.values())
+            changes = copies_of(recording.changed)
         finally:
             recording.restore()
-        return _are_near(found, expected.numbers) and _are_near(
-            changes, expected.changes, _copies(recording.changed)
+        return are_near(found, expected.numbers) and are_near(
+            changes, expected.changes, copies_of(recording.changed)
         )
-
-
-class _Observed(NamedTuple):
-    """A recorded call of a function, whose effect was undone."""
-
-    recording: Recording
-    results: Tensors
-    """The results in the recording, by name."""
-    numbers: list[Tensor]
-    """The values of the results."""
-    changes: list[Tensor]
-    """The values of the recording's ``changed`` after the call."""
-
-
-def _observed(function: Callable[[Tensors], Tensors], inputs: Tensors) -> _Observed:
-    recording = Recording(inputs)
-    try:
-        # Caches would hide operations whose inputs differ in the next call.
-        with exporting(), recording:
-            results = function(inputs)
-        numbers = _copies(results.values())
-        return _Observed(recording, results, numbers, _copies(recording.changed))
-    finally:
-        recording.restore()
 
 
 class _Program:
@@ -383,42 +358,6 @@ class _Place(NamedTuple):
         size = self.dtype.itemsize
         whole = memory[: len(memory) // size * size].view(self.dtype)
         return whole.as_strided(self.shape, self.strides, self.first)
-
-
-def _copies(tensors: Iterable[Tensor]) -> list[Tensor]:
-    return [x.detach().double().clone() for x in tensors]
-
-
-def _are_near(
-    found: Sequence[Tensor],
-    expected: Sequence[Tensor],
-    before: Sequence[Tensor] | None = None,
-) -> bool:
-    """Returns whether all numbers are equal except for rounding.
-
-    NaN equals NaN, so that a batch with such numbers does not affect which of function
-    and program runs.
-
-    Args:
-        found: The tensors of a program.
-        expected: The tensors of its function.
-        before: The tensors before; None if they are new.
-    """
-    old = [torch.zeros_like(x) for x in expected] if before is None else before
-    sizes = [
-        float((x - one).nan_to_num(0.0, 0.0, 0.0).norm())
-        for x, one in zip(expected, old, strict=True)
-    ]
-    # The counters of steps change by 1, much more than weights.
-    largest = [n for n, x in zip(sizes, expected, strict=True) if x.numel() > 1]
-    floor = 0.0 if before is None else _ROUNDING * max(largest, default=0.0)
-    for x, y, size in zip(found, expected, sizes, strict=True):
-        is_same = (x == y) | (x.isnan() & y.isnan())
-        difference = float(torch.where(is_same, 0.0, x - y).norm())
-        values = float(y.nan_to_num(0.0, 0.0, 0.0).norm())
-        if not difference <= _MOST_DIFFERENCE * size + _ROUNDING * values + floor:
-            return False
-    return True
 
 
 def _written(step: Step) -> list[Tensor]:

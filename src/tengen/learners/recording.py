@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tengen.nets.modules.exporting import exporting
+
+Tensors: TypeAlias = dict[str, Tensor]
+
+# Maximum difference between a program and its function in each tensor, relative to the
+# tensor's change. It is far above rounding, and far below an operation with a wrong
+# meaning.
+_MOST_DIFFERENCE = 0.01
+# Rounding of float32, relative to a tensor's values, and to the largest change of all
+# tensors, because the gradient of a tensor may be a small difference of large numbers.
+_ROUNDING = 2.0**-22
 # Operations with these tags draw random numbers, or depend on the values of tensors.
 _REFUSED = (
     torch.Tag.nondeterministic_seeded,
@@ -126,3 +137,66 @@ def tensors_in(value: Any) -> list[Tensor]:
     if not isinstance(value, list | tuple):
         return []
     return [tensor for item in value for tensor in tensors_in(item)]
+
+
+class Observed(NamedTuple):
+    """A recorded call of a function, whose effect was undone."""
+
+    recording: Recording
+    """The operations, and the tensors that they changed."""
+    results: Tensors
+    """The results in the recording, by name."""
+    numbers: list[Tensor]
+    """The values of the results."""
+    changes: list[Tensor]
+    """The values of the recording's ``changed`` after the call."""
+
+
+def observe(function: Callable[[Tensors], Tensors], inputs: Tensors) -> Observed:
+    """Records a call of a function and undoes its effect; see ``Recording``."""
+    recording = Recording(inputs)
+    try:
+        # Caches would hide operations whose inputs differ in the next call.
+        with exporting(), recording:
+            results = function(inputs)
+        numbers = copies_of(results.values())
+        return Observed(recording, results, numbers, copies_of(recording.changed))
+    finally:
+        recording.restore()
+
+
+def copies_of(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """Returns copies of tensors, as float64."""
+    return [x.detach().double().clone() for x in tensors]
+
+
+def are_near(
+    found: Sequence[Tensor],
+    expected: Sequence[Tensor],
+    before: Sequence[Tensor] | None = None,
+) -> bool:
+    """Returns whether all numbers are equal except for rounding.
+
+    NaN equals NaN, so that a batch with such numbers does not affect which of function
+    and program runs.
+
+    Args:
+        found: The tensors of a program.
+        expected: The tensors of its function.
+        before: The tensors before; None if they are new.
+    """
+    old = [torch.zeros_like(x) for x in expected] if before is None else before
+    sizes = [
+        float((x - one).nan_to_num(0.0, 0.0, 0.0).norm())
+        for x, one in zip(expected, old, strict=True)
+    ]
+    # The counters of steps change by 1, much more than weights.
+    largest = [n for n, x in zip(sizes, expected, strict=True) if x.numel() > 1]
+    floor = 0.0 if before is None else _ROUNDING * max(largest, default=0.0)
+    for x, y, size in zip(found, expected, sizes, strict=True):
+        is_same = (x == y) | (x.isnan() & y.isnan())
+        difference = float(torch.where(is_same, 0.0, x - y).norm())
+        values = float(y.nan_to_num(0.0, 0.0, 0.0).norm())
+        if not difference <= _MOST_DIFFERENCE * size + _ROUNDING * values + floor:
+            return False
+    return True

@@ -12,6 +12,7 @@ import safetensors.torch
 from torch import Tensor
 
 from tengen.errors import RunError
+from tengen.learners.group import Group
 from tengen.learners.optimizer import Optimizer
 from tengen.learners.update import Update
 from tengen.nets import Net
@@ -78,7 +79,23 @@ class Trained:
         self._optimizer.load_state(moments, state.num_optimizer_steps)
         self._update.load_state(given["agent"])
 
-    def checksum(self) -> int:
+    def check_same(self, group: Group) -> None:
+        """Checks that all learners of a group have the same weights.
+
+        Raises:
+            GroupLost: See ``Group``.
+            RunError: The checksums of the weights differ.
+        """
+        each = group.gather([float(self._checksum())])[:, 0]
+        for rank, found in enumerate(each.tolist()):
+            if found != each[0]:
+                raise RunError(
+                    f"weights (of learner {rank}, checksum {int(found):08x}) must be "
+                    f"those of learner 0, {int(each[0]):08x}; resume, and report this "
+                    "bug: the learners computed different steps"
+                )
+
+    def _checksum(self) -> int:
         """Returns the CRC-32 of the weights and the averaged weights."""
         found = 0
         for part in (self._net.state_dict(), self._optimizer.average.state_dict()):

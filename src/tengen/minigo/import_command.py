@@ -33,13 +33,13 @@ from tengen.experience.rows.imported import (
 from tengen.games import open_game
 from tengen.minigo.tensors import Checkpoint, FrozenGraph, TensorFile
 from tengen.minigo.weights import read_weights
-from tengen.minigo.wire import Message, check_crc, read_bounded
+from tengen.minigo.wire import Message, check_crc
 from tengen.models.export import ModelExporter
 from tengen.models.load import ModelMeta
 from tengen.models.publish import publish_model
 from tengen.nets import board_of
 from tengen.observe.progress_line import ProgressLine
-from tengen.run import OtherKindError, check_writable, reading_file
+from tengen.run import OtherKindError, check_writable, read_bounded, reading_file
 
 Layout: TypeAlias = Literal["nchw", "nhwc"]
 """Axis order of an example's planes: channels first or channels last."""

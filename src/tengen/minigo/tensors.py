@@ -20,8 +20,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.minigo.wire import Message, check_crc, read_bounded, read_varint
-from tengen.run import reading_file
+from tengen.minigo.wire import Message, check_crc, read_varint
+from tengen.run import open_regular, read_bounded, reading_file
 
 DTYPES: dict[int, np.dtype[np.generic]] = {1: np.dtype("<f4"), 9: np.dtype("<i8")}
 """Supported dtypes, by TensorFlow's type number. Tensors of other types are skipped."""
@@ -193,7 +193,7 @@ class Checkpoint:
         """
         entry = self._entries[name]
         path = Path(f"{self._prefix}.data-{entry.shard:05d}-of-{self._num_shards:05d}")
-        with reading_file(_CHECKPOINT, path), open(path, "rb") as file:
+        with reading_file(_CHECKPOINT, path), open(open_regular(path), "rb") as file:
             # Check the size before allocating memory for the tensor.
             if entry.offset + entry.size > os.fstat(file.fileno()).st_size:
                 raise ValueError(f"{name} is beyond its end")

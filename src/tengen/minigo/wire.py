@@ -6,9 +6,7 @@ fields, and a field is a key (``number << 3 | kind``) followed by a value.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,20 +131,6 @@ class Message:
     def _parts(self, number: int, kind: int) -> list[memoryview]:
         found = self._fields.get((number, kind), [])
         return [part for part in found if isinstance(part, memoryview)]
-
-
-def read_bounded(path: Path, most_bytes: int) -> bytes:
-    """Returns the content of a file of at most ``most_bytes`` bytes.
-
-    Raises:
-        OSError: The file cannot be read.
-        ValueError: The file has more than ``most_bytes`` bytes.
-    """
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > most_bytes:
-            raise ValueError(f"it has {size} bytes, more than {most_bytes}")
-        return file.read(most_bytes)
 
 
 def check_crc(data: bytes | memoryview, stored: int, what: str) -> None:

@@ -7,7 +7,7 @@ import contextlib
 import math
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, TextIO
@@ -15,9 +15,9 @@ from typing import Any, TextIO
 import numpy as np
 
 from tengen import envs
-from tengen.config import check, check_range
+from tengen.config import check
 from tengen.distribution import pip_install_extra
-from tengen.envs.copies import MAX_SEED, one_line
+from tengen.envs.copies import one_line
 from tengen.envs.spaces import Actions, Observations
 from tengen.errors import RunError, UsageError
 from tengen.evaluation import Recorder, play_episodes
@@ -27,24 +27,27 @@ from tengen.experience.demonstrations import (
     check_new_folder,
     write_demonstrations,
 )
-from tengen.games import allow, is_game
 from tengen.models import resolve_model
 from tengen.observe.progress_line import ProgressLine
 from tengen.play.agent_player import open_agent
+from tengen.play.recording import (
+    Add,
+    add_arguments,
+    add_out,
+    check_arguments,
+    keys_of,
+    told,
+)
 from tengen.tensors import ACTION_MASK
 
 _MAX_COPIES = 16
-_MAX_EPISODES = 1_000_000
 _STEP_TIMEOUT_S = 120.0
-_KEYS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _END_OF_INPUT = ("", "\x04")
-
-Add = Callable[[Episode], None]
 
 
 def demos_record_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen demos record``."""
-    parser.add_argument("task", help="the environment, such as CartPole-v1")
+    add_arguments(parser)
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument(
         "--from",
@@ -55,17 +58,10 @@ def demos_record_arguments(parser: argparse.ArgumentParser) -> None:
     who.add_argument(
         "--keys",
         nargs="?",
-        const=_KEYS,
+        const="",
         help="you act, with one key for each action, in order: --keys wasd "
         "(0 to 9, then a to z); Ctrl-D ends the recording",
     )
-    parser.add_argument(
-        "--episodes", type=int, default=20, metavar="N", help="how many (20)"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, help="seed of the environment (0)"
-    )
-    _add_out(parser)
 
 
 def demos_record(args: argparse.Namespace) -> dict[str, Any]:
@@ -76,13 +72,7 @@ def demos_record(args: argparse.Namespace) -> dict[str, Any]:
             completed no episode.
         RunError: The environment fails, or writing failed.
     """
-    check_range("episodes", args.episodes, 1, _MAX_EPISODES)
-    check_range("seed", args.seed, 0, MAX_SEED)
-    check_new_folder(args.out)
-    allow(args.task)
-    check(not is_game(args.task), "task", args.task, "must be an environment")
-    is_single = not envs.env_spec(args.task).agents
-    check(is_single, "task", args.task, "must have a single agent")
+    check_arguments(args)
     if args.source is None:
         return _record_keys(args)
     with ProgressLine("opening the model"):
@@ -113,23 +103,11 @@ def demos_record(args: argparse.Namespace) -> dict[str, Any]:
 
         path = str(model.directory.path)
         demos = write_demonstrations(args.out, env.spec, record, source=path)
-    return _told(demos, args)
+    return told(demos, args)
 
 
 def _record_keys(args: argparse.Namespace) -> dict[str, Any]:
-    spec = envs.env_spec(args.task)
-    actions, keys = spec.actions, args.keys
-    is_single = actions.is_discrete and actions.shape == ()
-    check(is_single, "--keys", args.task, "needs a single discrete action; use --from")
-    count = actions.num_choices[0]
-    if keys == _KEYS:
-        keys = keys[:count]
-    check(
-        len(keys) == len(set(keys)) == count,
-        "--keys",
-        keys,
-        f"must be {count} different characters, one for each action of {args.task}",
-    )
+    keys = keys_of(args.task, args.keys)
     shown = sys.stderr if args.json else sys.stdout
     try:
         env: envs.Env = envs.make_filmed(args.task, 1, args.seed, 1)
@@ -141,11 +119,14 @@ def _record_keys(args: argparse.Namespace) -> dict[str, Any]:
             env.spec,
             lambda add: _play(env, keys, args.episodes, add, shown),
             source="keys",
+            is_live=True,
         )
-    return _told(demos, args)
+    return told(demos, args)
 
 
-def _play(env: envs.Env, keys: str, num_episodes: int, add: Add, shown: TextIO) -> None:
+def _play(
+    env: envs.Env, keys: Sequence[str], num_episodes: int, add: Add, shown: TextIO
+) -> None:
     """Lets the user play episodes; returns early if the input ends or with Ctrl-C.
 
     Args:
@@ -161,8 +142,8 @@ def _play(env: envs.Env, keys: str, num_episodes: int, add: Add, shown: TextIO) 
         seen = recorder.reset()
         while num_over < num_episodes:
             _show(env, seen, shown)
-            prompt = f"episode {num_over + 1}, return {total:g}; keys {keys}"
-            print(prompt, file=shown, flush=True)
+            prompt = f"episode {num_over + 1}, return {total:g}; keys "
+            print(prompt + "".join(keys), file=shown, flush=True)
             key = read()
             if key in _END_OF_INPUT:
                 return
@@ -230,7 +211,7 @@ def demos_import_arguments(parser: argparse.ArgumentParser) -> None:
         "learns from continuous actions yet",
     )
     parser.add_argument("--task", help="the environment (that of the dataset)")
-    _add_out(parser)
+    add_out(parser)
 
 
 def demos_import(args: argparse.Namespace) -> dict[str, Any]:
@@ -279,7 +260,7 @@ def demos_import(args: argparse.Namespace) -> dict[str, Any]:
                     episode = _imported(next(given), observations, actions)
                 add(episode)
 
-    return _told(write_demonstrations(args.out, spec, record, source=name), args)
+    return told(write_demonstrations(args.out, spec, record, source=name), args)
 
 
 @contextlib.contextmanager
@@ -336,36 +317,4 @@ def demos_show(args: argparse.Namespace) -> dict[str, Any]:
     with ProgressLine(f"reading {args.folder}"):
         for _ in demos:
             pass
-    return _told(demos, args)
-
-
-def _add_out(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--out",
-        type=Path,
-        required=True,
-        metavar="FOLDER",
-        help="the folder to create",
-    )
-
-
-def _told(demos: Demonstrations, args: argparse.Namespace) -> dict[str, Any]:
-    contents = demos.contents
-    returns, lengths = contents.returns, contents.lengths
-    mean = float(np.mean(returns))
-    if not args.json:
-        print(
-            f"{demos.folder}: episodes of {one_line(contents.task)}: {len(returns)}, "
-            f"by {one_line(contents.source)}; returns {min(returns):g} to "
-            f"{max(returns):g}, mean {mean:g}; {demos.num_steps:,} steps"
-        )
-    return {
-        "folder": str(demos.folder),
-        "task": contents.task,
-        "source": contents.source,
-        "episodes": len(returns),
-        "frames": demos.num_steps,
-        "mean_return": mean,
-        "returns": list(returns),
-        "lengths": list(lengths),
-    }
+    return told(demos, args)

@@ -42,6 +42,39 @@ def find_files(folder: Path, pattern: str) -> list[Path]:
     return [folder / name for name in glob.glob(pattern, root_dir=folder)]
 
 
+def open_regular(path: Path) -> int:
+    """Opens a regular file for reading, and returns its descriptor. Does not block.
+
+    Raises:
+        OSError: The file cannot be opened.
+        ValueError: It is not a regular file, or the path contains a null byte.
+    """
+    # Without O_NONBLOCK, opening a FIFO would wait for its writer.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ValueError("it is not a regular file")
+    return descriptor
+
+
+def read_bounded(path: Path, most_bytes: int | None) -> bytes:
+    """Returns the content of a regular file.
+
+    Args:
+        path: The file.
+        most_bytes: Maximum size of the file in bytes; None for any size.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is not a regular file, or has more than ``most_bytes`` bytes.
+    """
+    with open(open_regular(path), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if most_bytes is not None and size > most_bytes:
+            raise ValueError(f"it has {size} bytes, more than {most_bytes}")
+        return file.read(-1 if most_bytes is None else size)
+
+
 def read_object(
     path: Path,
     name: str,
@@ -66,21 +99,15 @@ def read_object(
         RunError: The file is unreadable or damaged; raised as ``error`` if given.
     """
     try:
-        # Without O_NONBLOCK, opening a FIFO would wait for its writer.
-        with open(
-            path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)
-        ) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise error(f"{name} ({path}) must be a regular file; {advice}")
-            if most_bytes is not None and status.st_size > most_bytes:
-                rule = f"must have at most {most_bytes} bytes"
-                raise error(f"{name} ({path}) {rule}; {advice}")
-            content: Any = json.loads(file.read())
+        data = read_bounded(path, most_bytes)
     except OSError as failure:
         raise error(
             f"{name} ({path}) cannot be read, {os_reason(failure)}; {advice}"
         ) from failure
+    except ValueError as failure:
+        raise error(f"{name} ({path}) is damaged, {failure}; {advice}") from None
+    try:
+        content: Any = json.loads(data)
     except (ValueError, RecursionError):
         raise error(f"{name} ({path}) is damaged, it is not JSON; {advice}") from None
     found = content.get("schema") if isinstance(content, dict) else None

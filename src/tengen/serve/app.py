@@ -5,9 +5,10 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import re
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from importlib import resources
+from typing import Any
 from urllib.parse import urlencode
 
 from starlette.applications import Starlette
@@ -67,8 +68,8 @@ class Guard:
         app: ASGIApp,
         *,
         names: Collection[str],
-        any_address: bool,
-        token: str,
+        any_address: bool = False,
+        token: str = "",
     ) -> None:
         self.app = app
         self._names = {name.lower() for name in names}
@@ -101,8 +102,8 @@ class Guard:
         if not self._is_ours(_without_port(host)):
             return _refused(
                 421,
-                f"host ({host[:60]!a}) is not a name of this server; start tengen "
-                "serve with --name to add it",
+                f"host ({host[:60]!a}) is not a name of this server; start it with "
+                "--name to add it",
             )
         if scope["method"] not in _METHODS:
             return _refused(405, f"method ({scope['method'][:20]}) is not supported")
@@ -148,7 +149,7 @@ class Guard:
             return None
         return _refused(
             401,
-            "token (none) is required; open the address that tengen serve printed, "
+            "token (none) is required; open the address that the server printed, "
             "which contains it",
         )
 
@@ -178,38 +179,21 @@ def _refused(status: int, message: str) -> Response:
 
 
 class Application:
-    """The web application of ``tengen serve``.
+    """A web application behind the guard.
 
     Args:
-        catalog: The runs.
-        limits: The limits for requests.
-        names: Names of the server, without a port.
-        any_address: Whether every numeric address is accepted as a name.
-        token: The token that clients must send; empty if no token is needed.
-        tasks: Tasks ``module:Class`` that the user typed, which may be imported.
+        routes: The routes.
+        close: Called when the server ends.
+        access: See ``Guard``: ``names``, ``any_address`` and ``token``.
 
     Attributes:
         asgi: The ASGI application that a server runs.
     """
 
     def __init__(
-        self,
-        catalog: Catalog,
-        limits: Limits,
-        *,
-        names: Collection[str],
-        any_address: bool = False,
-        token: str = "",
-        tasks: Sequence[str] = (),
+        self, routes: Sequence[Route], close: Callable[[], None], **access: Any
     ) -> None:
-        self._players = Players(limits.max_players, tasks)
-        play = PlayApi(catalog, self._players, Searches(limits), limits)
-        routes = [
-            *RunsApi(catalog, limits.look_s).routes(),
-            *GamesApi(catalog).routes(),
-            *play.routes(),
-            *Pages().routes(),
-        ]
+        self._close = close
         self.asgi: ASGIApp = Guard(
             Starlette(
                 routes=routes,
@@ -217,19 +201,38 @@ class Application:
                 exception_handlers=ERROR_HANDLERS,
                 lifespan=self._lifespan,
             ),
-            names=names,
-            any_address=any_address,
-            token=token,
+            **access,
         )
+
+    @classmethod
+    def of_runs(
+        cls, catalog: Catalog, limits: Limits, tasks: Sequence[str], **access: Any
+    ) -> Application:
+        """Returns the application of ``tengen serve``.
+
+        Args:
+            catalog: The runs.
+            limits: The limits for requests.
+            tasks: Tasks ``module:Class`` that the user typed, which may be imported.
+            access: See ``Guard``.
+        """
+        players = Players(limits.max_players, tasks)
+        routes = [
+            *RunsApi(catalog, limits.look_s).routes(),
+            *GamesApi(catalog).routes(),
+            *PlayApi(catalog, players, Searches(limits), limits).routes(),
+            *Pages(_PAGES).routes(),
+        ]
+        return cls(routes, players.close, **access)
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         yield
-        self._players.close()
+        self._close()
 
 
 # Paths of the pages in web/src/main.tsx, which shows "No such page" for others.
-_PAGES = re.compile(r"/(environments|store|players/[^/]+|runs/[^/]+(/games|/play)?)?/?")
+_PAGES = r"/(environments|store|players/[^/]+|runs/[^/]+(/games|/play)?)?/?"
 _ASKED_AGAIN = {"Cache-Control": "no-cache"}
 
 
@@ -239,9 +242,13 @@ class Pages:
     All other paths return the same HTML shell, which renders the page for its path; for
     unknown paths, the status is 404. Browsers cache scripts and styles, and revalidate
     them on each use.
+
+    Args:
+        paths: A regular expression for the paths of pages.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, paths: str) -> None:
+        self._paths = re.compile(paths)
         folder = resources.files("tengen.serve") / "assets"
         self._files = StaticFiles(directory=str(folder))
         self._shell = (folder / "index.html").read_bytes()
@@ -267,5 +274,5 @@ class Pages:
         path = request.url.path
         if path.startswith("/api/"):
             raise HTTPException(404, "no such address")
-        status = 200 if _PAGES.fullmatch(path) else 404
+        status = 200 if self._paths.fullmatch(path) else 404
         return Response(self._shell, status, _ASKED_AGAIN, "text/html; charset=utf-8")

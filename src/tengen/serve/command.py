@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import os
 import secrets
 import socket
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tengen.bundled import bundled_names
 from tengen.config import check, check_range
@@ -18,6 +20,10 @@ from tengen.games import allow
 from tengen.run import usable_threads
 from tengen.serve import Limits
 from tengen.serve.catalog import Catalog
+
+if TYPE_CHECKING:
+    from tengen.serve.app import Application
+    from tengen.serve.running import Server
 
 _PORT = 8420
 _RUNS = Path("runs")
@@ -35,26 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help=f"run directories (all below {_RUNS}/, including new ones)",
     )
-    parser.add_argument(
-        "--port",
-        type=int,
-        default=_PORT,
-        help=f"the port to listen on, 0 for any free one ({_PORT})",
-    )
-    parser.add_argument(
-        "--host",
-        default="127.0.0.1",
-        help="the address to listen on (127.0.0.1, only for this machine); at any "
-        f"other address pages require a token, which is the value of {_TOKEN}, or is "
-        "generated and printed",
-    )
-    parser.add_argument(
-        "--name",
-        action="append",
-        default=[],
-        help="additional host name of this server, such as that of a reverse proxy; "
-        "may be repeated",
-    )
+    add_address_arguments(parser)
     parser.add_argument(
         "--simulations",
         type=int,
@@ -78,6 +65,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_address_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments for ``serve_application``."""
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=_PORT,
+        help=f"the port to listen on, 0 for any free one ({_PORT})",
+    )
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="the address to listen on (127.0.0.1, only for this machine); at any "
+        f"other address pages require a token, which is the value of {_TOKEN}, or is "
+        "generated and printed",
+    )
+    parser.add_argument(
+        "--name",
+        action="append",
+        default=[],
+        help="additional host name of this server, such as that of a reverse proxy; "
+        "may be repeated",
+    )
+
+
 def serve(args: argparse.Namespace) -> dict[str, Any]:
     """Prints the server's address, and serves until SIGINT or SIGTERM.
 
@@ -91,15 +102,44 @@ def serve(args: argparse.Namespace) -> dict[str, Any]:
     """
     check_installed()
     from tengen.serve.app import Application
-    from tengen.serve.running import Server, bind, is_loopback
 
-    check_range("port", args.port, 0, 65535)
     limits = Limits(
         max_simulations=args.simulations, num_threads=usable_threads(args.threads)
     )
     catalog = Catalog(args.runs, _RUNS)
     for task in args.task:
         allow(task)
+
+    def say(server: Server, address: str) -> None:
+        num_runs = len(catalog.runs())
+        what = f"{num_runs} run{'' if num_runs == 1 else 's'}"
+        if num_runs == 0:
+            what = f"no run yet, {len(bundled_names())} players to play against,"
+        print(f"{what} at {address} (Ctrl-C ends)", flush=True)
+
+    make = functools.partial(Application.of_runs, catalog, limits, args.task)
+    address = serve_application(args, make, say)
+    return {"address": address, "exit_code": _INTERRUPTED}
+
+
+def serve_application(
+    args: argparse.Namespace,
+    make: Callable[..., Application],
+    say: Callable[[Server, str], None],
+) -> str:
+    """Serves an application until it is stopped; returns the address without the token.
+
+    Args:
+        args: The arguments of ``add_address_arguments``.
+        make: Creates the application, given its ``access``.
+        say: Called with the server and the address once the server handles requests.
+
+    Raises:
+        UsageError: An argument is invalid, or the server cannot listen on the address.
+    """
+    from tengen.serve.running import Server, bind, is_loopback
+
+    check_range("port", args.port, 0, 65535)
     is_local = is_loopback(args.host)
     token = "" if is_local else _token()
     listener = bind(args.host, args.port)
@@ -107,26 +147,11 @@ def serve(args: argparse.Namespace) -> dict[str, Any]:
     names = {"localhost", "127.0.0.1", "[::1]", args.host, *args.name}
     if not is_local:
         names.add(socket.gethostname())
-    application = Application(
-        catalog,
-        limits,
-        names=names,
-        any_address=not is_local,
-        token=token,
-        tasks=args.task,
-    )
-    shown = _shown_host(args.host)
-    address = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
-
-    def say() -> None:
-        num_runs = len(catalog.runs())
-        what = f"{num_runs} run{'' if num_runs == 1 else 's'}"
-        if num_runs == 0:
-            what = f"no run yet, {len(bundled_names())} players to play against,"
-        print(f"{what} at {address} (Ctrl-C ends)", flush=True)
-
-    Server(application, listener).run_until_stopped(say)
-    return {"address": f"http://{shown}:{port}/", "exit_code": _INTERRUPTED}
+    server = Server(make(names=names, any_address=not is_local, token=token), listener)
+    address = f"http://{_shown_host(args.host)}:{port}/"
+    told = address + (f"?token={token}" if token else "")
+    server.run_until_stopped(lambda: say(server, told))
+    return address
 
 
 def check_installed() -> None:

@@ -15,7 +15,6 @@ from tengen.agents import Agent
 from tengen.errors import RunError
 from tengen.games import allow
 from tengen.learners import Learner, operations
-from tengen.learners.group import ALONE
 from tengen.learners.recorded import Recorded
 from tengen.learners.shards import preferred_dtype
 from tengen.nets.modules.standard import Standard
@@ -222,21 +221,6 @@ def test_automatic_precision_is_lower_where_steps_are_not_recorded():
         learner, _ = learner_of("sac", "Pendulum-v1", **fields)
         learner.close()
         assert learner.dtype == dtype
-
-
-def test_steps_are_recorded_anew_when_a_group_ends():
-    found = []
-    for joins in (False, True):
-        learner, _ = learner_of("dqn", "CartPole-v1")
-        with learner:
-            learner.step()
-            if joins:
-                learner.join(ALONE)
-            learner.step()
-            assert learner.is_recorded
-        found.append(learner.state().tensors)
-    for name, tensor in found[0].items():
-        assert torch.equal(tensor, found[1][name]), name
 
 
 def test_a_step_with_another_meaning_is_not_used(monkeypatch):

@@ -129,7 +129,7 @@ class Following:
 
 def check_weights(leader, num_steps):
     """The weights are those of one learner after as many steps."""
-    alone = learned_alone(CASE, num_steps)
+    alone = learned_alone(leader.case, num_steps)
     for name, tensor in leader.learner.state().tensors.items():
         if name != "generator":
             torch.testing.assert_close(
@@ -160,6 +160,26 @@ def test_learners_come_and_leave_between_batches(make_leader):
     assert leader.tape.num_drawn == 33
     assert one.follower.num_lost == other.follower.num_lost == 0
     assert 6 <= one.follower.num_steps < other.follower.num_steps == 28
+
+
+def test_steps_are_recorded_before_and_after_a_group(make_leader):
+    leader = make_leader(case="recorded")
+    list(leader.learner.steps(4))
+    assert leader.learner.is_recorded
+    one = Following(leader, 1)
+    leader.settle(2)
+    list(leader.learner.steps(4))
+    assert not leader.learner.is_recorded
+    leader.team.check_same()
+    one.stop.set()
+    steps = leader.learner.steps(30)
+    while leader.team.size == 2:
+        next(steps)
+    list(steps)
+    one.end()
+    assert leader.learner.is_recorded
+    assert (leader.team.num_lost, one.follower.num_lost) == (0, 0)
+    check_weights(leader, 38)
 
 
 def test_followers_grow_with_the_network(make_leader):

@@ -1,6 +1,7 @@
 """Networks imported from TensorFlow's files have the same outputs as in TensorFlow."""
 
 import itertools
+import os
 import shutil
 from pathlib import Path
 
@@ -268,6 +269,23 @@ def test_numbers_with_any_tensor_damaged_are_refused(tmp_path):
     path.unlink()
     with refused(RunError, f"{SHARD.name})"):
         read_weights(checkpoint)
+
+
+def test_pipes_are_refused_instead_of_waiting_for_their_writers(tmp_path):
+    graph = tmp_path / "x.pb"
+    os.mkfifo(graph)
+    with refused(RunError, f"graph ({graph})"):
+        FrozenGraph(graph)
+    prefix = copied(tmp_path)
+    checkpoint = Checkpoint(prefix)
+    for path, read in (
+        (tmp_path / SHARD.name, lambda: read_weights(checkpoint)),
+        (Path(f"{prefix}.index"), lambda: Checkpoint(prefix)),
+    ):
+        path.unlink()
+        os.mkfifo(path)
+        with refused(RunError, f"checkpoint ({path})"):
+            read()
 
 
 def test_a_damaged_graph_is_one_error_or_another_network(tmp_path):

@@ -220,10 +220,14 @@ class Page:
             )
 
     def press(self, key: str) -> None:
-        """Presses a key, such as ``ArrowLeft``, ``Enter`` or ``Tab``."""
+        """Presses a key, such as ``ArrowLeft``, ``Enter`` or a small letter."""
         codes = {"Enter": 13, "Tab": 9, "ArrowLeft": 37, "ArrowUp": 38}
         codes |= {"ArrowRight": 39, "ArrowDown": 40, "End": 35, "Home": 36}
-        fields = {"key": key, "code": key, "windowsVirtualKeyCode": codes[key]}
+        fields = {
+            "key": key,
+            "code": key,
+            "windowsVirtualKeyCode": codes.get(key) or ord(key.upper()),
+        }
         if key == "Enter":
             fields["text"] = "\r"
         self.call("Input.dispatchKeyEvent", type="keyDown", **fields)

@@ -71,15 +71,24 @@ def serving(
 ):
     """Serves runs for the duration of a ``with`` block."""
     from tengen.serve.app import Application
-    from tengen.serve.running import Server, bind
 
-    application = Application(
+    application = Application.of_runs(
         Catalog(paths, folder),
         limits,
+        (),
         names=names,
         any_address=any_address,
         token=token,
     )
+    with running(application, connection) as site:
+        yield site
+
+
+@contextmanager
+def running(application, connection=None):
+    """Serves an application for the duration of a ``with`` block."""
+    from tengen.serve.running import Server, bind
+
     listener = bind("127.0.0.1", 0)
     port = listener.getsockname()[1]
     server = Server(application, listener)

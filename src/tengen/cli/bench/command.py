@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import signal
 from typing import Any
 
 from tengen.observe.progress_line import ProgressLine
+from tengen.own_process import is_own_process
 from tengen.run import machine_line
 
 _BENCHES = {
@@ -52,6 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def bench(args: argparse.Namespace) -> dict[str, Any]:
     """Runs one benchmark; prints and returns its report."""
     module = importlib.import_module(_BENCHES[args.bench][0])
+    if is_own_process():
+        # As for Ctrl-C: benchmarks then end their processes and remove their files.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ProgressLine(f"measuring {args.bench}"):
         report: dict[str, Any] = {**module.run(args), "machine": machine_line()}
     if not args.json:

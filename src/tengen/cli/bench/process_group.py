@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,6 +14,15 @@ from pathlib import Path
 from tengen.errors import RunError
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+# Runs a command whose process the kernel kills when the parent ends (1 is
+# PR_SET_PDEATHSIG), also while it is stopped. The parent may have ended before.
+_END_WITH_PARENT = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9)
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 STEP_AT_RANDOM = """
 import sys, numpy
@@ -47,12 +57,16 @@ the environment with random actions, and repeatedly prints the total number of s
 
 
 class ProcessGroup:
-    """A group of benchmark processes that are stopped and resumed together."""
+    """A group of benchmark processes that are stopped and resumed together.
+
+    They end when the thread that creates the group ends, for whatever reason.
+    """
 
     def __init__(self, commands: Sequence[Sequence[str]]) -> None:
+        begin = [sys.executable, "-c", _END_WITH_PARENT, str(os.getpid())]
         self.processes = [
             subprocess.Popen(
-                command,
+                [*begin, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -148,6 +148,7 @@ class _ColourCamera(Camera):
             img_width=_FILM_WIDTH,
             grayscale=False,
         )
+        self.native = self
         self._screens: NDArray[np.uint8] | None = None
 
     def reset(self, observation: Arrays) -> None:
@@ -177,6 +178,9 @@ class _ColourCamera(Camera):
         assert self._screens is not None, "reset comes first"
         picture: Picture = self._screens[copy, -1].copy()
         return picture
+
+    def get_action_meanings(self) -> list[str]:
+        return [action.name for action in self._envs.ale.get_action_set()]
 
     def close(self) -> None:
         self._envs.close()

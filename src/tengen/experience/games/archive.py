@@ -12,7 +12,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import stat
 import struct
 import tokenize
 import zipfile
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 
 from tengen.closable import Closable
 from tengen.errors import RunError, UsageError, os_reason
-from tengen.run import newer_schema
+from tengen.run import newer_schema, open_regular
 
 SCHEMA = 4
 """The schema version of written archives, and the newest version that can be read."""
@@ -108,18 +107,14 @@ class ArchiveReader(Closable):
     def __init__(self, path: Path, *, most_bytes: int | None = None) -> None:
         self.path = path
         try:
-            # Without O_NONBLOCK, opening a FIFO would wait for its writer.
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+            self._descriptor = open_regular(path)
         except (OSError, ValueError) as error:
-            why = os_reason(error) if isinstance(error, OSError) else "invalid path"
+            why = os_reason(error) if isinstance(error, OSError) else error
             raise RunError(
                 f"{self.noun} ({path}) cannot be opened, {why}; {self.advice(path)}"
             ) from error
         try:
-            status = os.fstat(self._descriptor)
-            self.size_bytes = status.st_size
-            if not stat.S_ISREG(status.st_mode):
-                raise ValueError("it is not a regular file")
+            self.size_bytes = os.fstat(self._descriptor).st_size
             if most_bytes is None:
                 most_bytes = max(_MOST_BYTES, _MOST_GAIN * self.size_bytes)
             if self.size_bytes > most_bytes:

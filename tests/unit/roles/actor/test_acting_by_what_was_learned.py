@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from tengen.errors import RunError
 from tengen.learners.checkpoint import read_model
+from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, RunConfig, make_role, write_config
 from tengen.roles.learning.learn import LearnRole
@@ -161,3 +165,45 @@ def test_what_is_learned_is_the_same_as_by_models(
         assert read_model(newest(turns.run)).num_steps > 0
         found.append((newest(turns.run) / "state.safetensors").read_bytes())
     assert found[0] == found[1]
+
+
+def test_steps_were_chosen_with_the_weights_of_their_version(tmp_path, config):
+    config = override(config, ["inference.backend=torch", "inference.precision=fp32"])
+    turns = begun(tmp_path / "run", config)
+    experience = turns.context.shared.experience
+    sample, drawn, nets = experience.sample, [], {}
+
+    def sampled(num_samples):
+        batch = sample(num_samples)
+        drawn.append({name: array.copy() for name, array in batch.columns.items()})
+        return batch
+
+    experience.sample = sampled
+    for _ in range(6):
+        turns.take(NAMES[:3])
+        if (learned := turns.context.shared.learned) is not None:
+            nets[learned.num_steps] = copy.deepcopy(learned.net)
+        turns.take(NAMES[3:])
+    turns.close()
+    # The last step of an item only shows its observation.
+    steps = {
+        name: np.concatenate([columns[name][:, :-1] for columns in drawn])
+        for name in drawn[0]
+    }
+    steps = {name: array[steps["is_reset"] == 0] for name, array in steps.items()}
+    first, *versions = np.unique(steps["model_version"]).tolist()
+    assert first == 0  # of the model that is published before the first learner step
+    assert len(versions) >= 3
+    for version in versions:
+        here = steps["model_version"] == version
+        seen = torch.from_numpy(steps["observation"][here])
+        chosen = torch.from_numpy(steps["action"][here])
+        kept = torch.from_numpy(steps["behaviour_log_prob"][here])
+        errors = {}
+        for number, net in nets.items():
+            with torch.no_grad():
+                logits = net.answer({"observation": seen}, {})[0]["policy"]
+            found = logits.log_softmax(-1).gather(-1, chosen[:, None])[:, 0]
+            errors[number] = float((found - kept).abs().max())
+        assert errors.pop(version) < 1e-5
+        assert min(errors.values()) > 1e-4
