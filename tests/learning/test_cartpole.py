@@ -5,7 +5,7 @@ the value of step t instead of t + 1, and no bootstrap (DQN), a recurrent state 
 cleared at each step in learning (R2D2), a flipped sign of the policy loss (SAC),
 ignored action masks (doors), and intrinsic rewards of 0 (the exploring agents). For
 teams: actions in the order of other agents, a discount of 0 (PPO, MAPPO), no bootstrap
-(DQN, QMIX, VDN), and MAPPO with an own critic of each agent (gusts).
+(QMIX; DQN has three-step targets), and a critic without the global state (gusts).
 Mutations of R2D2 that pass in the maze: no bootstrap, because small penalties show the
 way, a stored state of zero, a stored state that is reused after the burn-in, a state
 that continues in the next episode, and targets of step t. The slow reference test in
