@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from gymnasium import spaces
 
@@ -233,3 +235,34 @@ class Signals(Stages):
         self._left -= 1
         reward = actions.count(stage) / len(actions)
         return (int(self._random.integers(2)) if self._left else None), reward
+
+
+class Duel(Signals):
+    """``Signals`` of two teams: the reward is the agent's success minus the other's.
+
+    Action 2 repeats no signal.
+    """
+
+    num_choices = 3
+    teams: ClassVar = {"a": "red", "b": "blue"}
+
+    def step(self, actions):
+        hits = {agent: float(one == self._stage) for agent, one in actions.items()}
+        seen, _, *ends = super().step(actions)
+        total = sum(hits.values())
+        return seen, {agent: 2 * hit - total for agent, hit in hits.items()}, *ends
+
+
+class RockPaperScissors(Stages):
+    """The game of two teams, with a single step."""
+
+    num_choices = 3
+    teams: ClassVar = {"a": "red", "b": "blue"}
+
+    def moved(self, stage, actions):
+        return None, 0.0
+
+    def step(self, actions):
+        seen, _, *ends = super().step(actions)
+        result = (0.0, 1.0, -1.0)[(int(actions["a"]) - int(actions["b"])) % 3]
+        return seen, {"a": result, "b": -result}, *ends
