@@ -32,7 +32,11 @@ FRAMES = 12_000
 
 def command(out: Path, agent: str, frames: int) -> list[str]:
     task = "tests.team_environments:Signals" if agent == "qmix" else "CartPole-v1"
-    words = ["train", task, "--agent", agent, "--frames", str(frames)]
+    words = ["--agent", agent]
+    if agent == "teams":
+        task = "tests.team_environments:Duel"
+        words = ["--agent", "ppo", "--set", "agent.actor.opponents=0.7"]
+    words = ["train", task, *words, "--frames", str(frames)]
     return [sys.executable, "-m", "tengen", *words, "--threads", "1", "--out", str(out)]
 
 
@@ -44,7 +48,13 @@ def kill(out: Path, number: int = signal.SIGKILL) -> None:
 
 @pytest.mark.parametrize(
     "agent",
-    ["ppo", *(pytest.param(one, marks=pytest.mark.soak) for one in ("dqn", "qmix"))],
+    [
+        "ppo",
+        *(
+            pytest.param(one, marks=pytest.mark.soak)
+            for one in ("dqn", "qmix", "teams")
+        ),
+    ],
 )
 def test_a_kill_costs_seconds_and_no_frame_of_the_budget(
     agent: str, tmp_path: Path

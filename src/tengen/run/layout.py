@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from tengen.run.publish import (
 )
 from tengen.run.reading import find_files, read_object
 
-__all__ = ["SCHEMA", "NumberedFolder", "RunDirectory"]
+__all__ = ["SCHEMA", "NumberedFolder", "RunDirectory", "spread"]
 
 SCHEMA = 3
 """The layout version that this code writes, and the newest version that it reads."""
@@ -90,16 +90,37 @@ class NumberedFolder:
         """Removes entry ``number``. Only the writer of the entries may call this."""
         remove_directory(self.entry(number))
 
-    def retire(self, num_kept: int) -> None:
-        """Removes all but the newest ``num_kept`` entries; see ``remove``."""
-        for number in self.numbers()[:-num_kept]:
-            self.remove(number)
+    def retire(self, num_kept: int, num_spread: int = 0) -> None:
+        """Removes all but the newest ``num_kept`` entries; see ``remove``.
+
+        Args:
+            num_kept: At least 1.
+            num_spread: Number of older entries to keep too, about evenly spaced.
+        """
+        numbers = self.numbers()
+        older = numbers[:-num_kept]
+        kept = spread(numbers[: len(older) + 1], num_spread + 1) if num_spread else []
+        for number in older:
+            if number not in kept:
+                self.remove(number)
 
     def retire_before(self, first: int) -> None:
         """Removes all entries with numbers below ``first``; see ``remove``."""
         for number in self.numbers():
             if number < first:
                 self.remove(number)
+
+
+def spread(numbers: Sequence[int], count: int) -> list[int]:
+    """Returns at most ``count`` of increasing numbers, about evenly spaced.
+
+    Includes the first and the last one. More numbers at the end change few of them.
+    """
+    kept = list(numbers)
+    while len(kept) > max(2, count):
+        gaps = [kept[i + 1] - kept[i - 1] for i in range(1, len(kept) - 1)]
+        del kept[1 + gaps.index(min(gaps))]
+    return kept
 
 
 class RunDirectory:

@@ -28,7 +28,13 @@ from tengen.games import Book, Game
 from tengen.run import RunDirectory
 from tengen.search import PlayConfig
 
-__all__ = ["LadderConfig", "nearest_anchor", "rate_generation", "run_ratings"]
+__all__ = [
+    "LadderConfig",
+    "nearest_anchor",
+    "rate_generation",
+    "run_ratings",
+    "team_ratings",
+]
 
 # Prior standard deviation, in Elo, of the change in rating when training grows e-fold.
 _DRIFT = 400.0
@@ -204,6 +210,22 @@ def run_ratings(
     return {
         name: rating for name, rating in sorted(ratings.items()) if name.isdecimal()
     }
+
+
+def team_ratings(run: RunDirectory, task: str) -> dict[str, Rating]:
+    """Returns the ratings of a run's models in an environment with several teams.
+
+    Reads the match records in ``RUN/eval``. The first model in them has rating 0.
+
+    Raises:
+        RunError: A match record is damaged.
+    """
+    records = [record for record in read_records(run) if record.task == task]
+    names = sorted({name for record in records for name in (record.a, record.b)})
+    if not names:
+        return {}
+    pairings = [record.to_pairing() for record in records]
+    return fit_ratings(pairings, {names[0]: 0.0}, _links(names[1:]))
 
 
 def _links(models: Iterable[str]) -> list[Link]:
