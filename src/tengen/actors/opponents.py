@@ -38,6 +38,8 @@ NUM_OPPONENTS = 10
 """Number of earlier models of a run from which opponents are drawn."""
 
 _NONE = -1
+# The opponent changes after the episodes of this part of the copies.
+_PARTS = 4
 _LEAST_WEIGHT = 0.05
 # Weight of a new result in the moving mean of a model's results.
 _RESULT_WEIGHT = 0.05
@@ -79,6 +81,9 @@ class Opponents:
         self._num_begun = np.zeros(num_copies, np.int64)
         self._returns = np.zeros((num_copies, len(names)))
         self._learning = np.zeros(num_copies, np.int64)
+        # The opponent of the next episodes, and their number. Each model is evaluated
+        # apart, so fewer at a time are faster.
+        self._next, self._num_next = _NONE, 0
         # ``[C, n]``, the model of each row; _NONE for the newest.
         self._models = np.full((num_copies, spec.num_agents), _NONE, np.int64)
 
@@ -180,9 +185,14 @@ class Opponents:
         [[chance, team, which]] = _core.uniforms(key, counter, 1, 3)
         if chance >= self._share or not self._results:
             return 0, _NONE
-        ends = np.cumsum([max(_LEAST_WEIGHT, one) for one in self._results.values()])
-        place = int(np.searchsorted(ends, which * ends[-1], side="right"))
-        model = list(self._results)[min(place, len(ends) - 1)]
+        if self._num_next == 0:
+            weights = [max(_LEAST_WEIGHT, one) for one in self._results.values()]
+            ends = np.cumsum(weights)
+            place = int(np.searchsorted(ends, which * ends[-1], side="right"))
+            self._next = list(self._results)[min(place, len(ends) - 1)]
+            self._num_next = -(-len(self._learning) // _PARTS)
+        self._num_next -= 1
+        model = self._next
         if model not in self._runners:
             backend = self._open(model)
             if backend is None:  # the model was removed after the last offer
