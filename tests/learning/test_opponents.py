@@ -59,11 +59,11 @@ def trained(share, path):
 
 @pytest.mark.slow
 def test_with_opponents_no_action_is_given_up(tmp_path):
-    """Seeds 1 to 3 had 0.53 to 0.65; the policy of a single action has 1."""
-    assert trained(0.5, tmp_path / "run") < 0.75
+    """Seeds 1 to 3 had 0.65 to 0.69; the policy of a single action has 1."""
+    assert trained(0.5, tmp_path / "run") < 0.78
 
 
 @pytest.mark.slow
 def test_the_newest_model_alone_goes_round_in_circles(tmp_path):
-    """Seed 2 had 0.85."""
-    assert trained(0.0, tmp_path / "run") > 0.77
+    """Seeds 1 to 3 had 0.85 to 0.96."""
+    assert trained(0.0, tmp_path / "run") > 0.78

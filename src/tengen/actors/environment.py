@@ -300,7 +300,8 @@ class EnvironmentPort:
         if self._behaviour is not None:
             self._write_inputs(self._behaviour.begin())
         if self._opponents is not None:
-            self._opponents.begin()
+            num_agents = self._env.spec.num_agents
+            self._opponents.begin(range(self._slots.count // num_agents))
         self._has_begun = True
 
     def _write_inputs(self, inputs: Arrays) -> None:

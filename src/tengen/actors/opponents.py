@@ -5,8 +5,6 @@ return to policies that earlier models beat. So in a share of the episodes one t
 chosen at random, acts with the newest model and learns, and the agents of all other
 teams act with an earlier model. For the learner, the opponents' steps are reset steps.
 
-The probability of a model grows with its results against the newest models.
-
 Source: Bansal et al. 2018, "Emergent Complexity via Multi-Agent Competition"
 (arXiv:1710.03748), section 3.2, for opponents from the run's history; Vinyals et al.
 2019, "Grandmaster level in StarCraft II using multi-agent reinforcement learning",
@@ -19,7 +17,7 @@ Legend: N rows, C copies, n agents, k teams.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,16 +91,8 @@ class Opponents:
         used = {*numbers, *self._models.flat}
         self._runners = {n: one for n, one in self._runners.items() if n in used}
 
-    def begin(self) -> None:
-        """Begins an episode in every copy, and draws the opponents."""
-        self._begin(np.ones(len(self._learning), np.bool_))
-
     def answer(self, rows: EnvironmentRows) -> None:
-        """Replaces the newest model's outputs in the opponents' rows.
-
-        Args:
-            rows: The inputs, and the outputs of the newest model, of all N rows.
-        """
+        """Replaces the newest model's outputs in the opponents' rows."""
         batch, models = self._batch, self._models.ravel()
         for model in np.unique(models[models != _NONE]).tolist():
             found = np.flatnonzero(models == model)
@@ -144,7 +134,7 @@ class Opponents:
         self._returns += np.stack(list(rewards.values()), axis=1)
         if is_reset.any():
             self._end(is_reset)
-            self._begin(is_reset)
+            self.begin(np.flatnonzero(is_reset))
 
     def state(self) -> list[Any]:
         """Returns what must outlive the process: the results, as one JSON value."""
@@ -167,21 +157,22 @@ class Opponents:
             result = 0.5 + 0.5 * float(np.sign(others - own))
             self._results[model] += _RESULT_WEIGHT * (result - self._results[model])
 
-    def _begin(self, is_first: NDArray[np.bool_]) -> None:
-        for copy in np.flatnonzero(is_first).tolist():
+    def begin(self, copies: Iterable[int]) -> None:
+        """Begins episodes of some copies: draws their opponents, zeroes the states."""
+        num_agents = self._spec.num_agents
+        for copy in copies:
             team, model = self._draw(copy)
-            self._learning[copy] = team
+            self._learning[copy], self._returns[copy] = team, 0.0
             self._models[copy] = np.where(self._team_of == team, _NONE, model)
-        self._returns[is_first] = 0.0
-        for array in self._state.values():
-            array[is_first.repeat(self._spec.num_agents)] = 0
+            for array in self._state.values():
+                array[copy * num_agents : (copy + 1) * num_agents] = 0
 
     def _draw(self, copy: int) -> tuple[int, int]:
         """Draws the team that learns in a copy's next episode, and the opponent."""
         key = (self._seed, int(self._num_begun[copy]))
         self._num_begun[copy] += 1
         # The third counter keeps these numbers apart from those for actions.
-        counter = (self._first + copy, 0, 2, 0)
+        counter = (self._first + int(copy), 0, 2, 0)
         [[chance, team, which]] = _core.uniforms(key, counter, 1, 3)
         if chance >= self._share or not self._results:
             return 0, _NONE
@@ -197,7 +188,7 @@ class Opponents:
             backend = self._open(model)
             if backend is None:  # the model was removed after the last offer
                 return 0, _NONE
-            batch = self._batch
-            made = backend.bind(batch.inputs, batch.outputs, batch.state)
-            self._runners[model] = made
+            rows = self._batch
+            runner = backend.bind(rows.inputs, rows.outputs, rows.state)
+            self._runners[model] = runner
         return int(team * self._returns.shape[1]), model

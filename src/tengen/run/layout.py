@@ -93,9 +93,7 @@ class NumberedFolder:
     def retire(self, num_kept: int, num_spread: int = 0) -> None:
         """Removes all but the newest ``num_kept`` entries; see ``remove``.
 
-        Args:
-            num_kept: At least 1.
-            num_spread: Number of older entries to keep too, about evenly spaced.
+        Also keeps ``num_spread`` older entries, about evenly spaced.
         """
         numbers = self.numbers()
         older = numbers[:-num_kept]

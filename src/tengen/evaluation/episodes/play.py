@@ -162,9 +162,6 @@ def play_episodes(
 ) -> EpisodesReport:
     """Plays episodes, and returns a report of their returns and lengths. Blocks.
 
-    The result of an episode is that of the teams' returns: the team with the greatest
-    return wins, or several such teams draw.
-
     The returns depend only on the model, the environment's seed, ``acting``, ``seed``,
     and the numbers of episodes and vectorized copies. With C copies, episode i is
     episode ``i // C`` of copy ``i % C``.

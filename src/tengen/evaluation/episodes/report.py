@@ -28,10 +28,10 @@ class EpisodesReport:
     team_returns: dict[str, tuple[float, ...]] = field(default_factory=dict)
     """The returns of each team by name, if there are several teams."""
     tallies: dict[str, Tally] = field(default_factory=dict)
-    """The results of each team by name, if there are several teams. In a match: the
-    results of the first side in the episodes in which it had the team."""
+    """The results of each team, if there are several: the greatest return wins. In a
+    match: the results of the first side in the episodes in which it had the team."""
     tally: Tally | None = None
-    """The results of the first side in a match; None if there is one side."""
+    """The results of the first side in a match; None without a match."""
 
     @property
     def mean_return(self) -> float:

@@ -216,9 +216,6 @@ def team_ratings(run: RunDirectory, task: str) -> dict[str, Rating]:
     """Returns the ratings of a run's models in an environment with several teams.
 
     Reads the match records in ``RUN/eval``. The first model in them has rating 0.
-
-    Raises:
-        RunError: A match record is damaged.
     """
     records = [record for record in read_records(run) if record.task == task]
     names = sorted({name for record in records for name in (record.a, record.b)})

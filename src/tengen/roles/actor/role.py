@@ -172,7 +172,19 @@ class ActorRole(Role):
             behaviour = agent.behaviour(slots, draw_seed)
             if behaviour is not None:
                 self._behaviours.add(behaviour)
-            opponents = self._opponents_of(env, slots, draw_seed)
+            opponents = None
+            if share := agent.actor.opponents:
+                opponents = Opponents(
+                    env.spec,
+                    config.signature,
+                    slots,
+                    share,
+                    draw_seed,
+                    functools.partial(open_kept, config, self._run),
+                )
+                self._behaviours.add(opponents)
+                opponents.offer(earlier_models(self._run))
+                self._opponents.append(opponents)
             port = EnvironmentPort(
                 env,
                 agent,
@@ -190,20 +202,6 @@ class ActorRole(Role):
             self._ports.append(port)
             first += env.num_envs
         return link
-
-    def _opponents_of(
-        self, env: Env | GroupEnv, slots: Slots, seed: int
-    ) -> Opponents | None:
-        share = self._agent.actor.opponents
-        if not share:
-            return None
-        open_model = functools.partial(open_kept, self._config, self._run)
-        signature = self._config.signature
-        made = Opponents(env.spec, signature, slots, share, seed, open_model)
-        self._behaviours.add(made)
-        made.offer(earlier_models(self._run))
-        self._opponents.append(made)
-        return made
 
     def _turn(self) -> Report | None:
         if self._context.at_once and self._config.inference.has_auto:

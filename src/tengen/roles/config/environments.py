@@ -62,11 +62,7 @@ def earlier_models(run: RunDirectory) -> list[int]:
 
 
 def open_kept(config: RunConfig, run: RunDirectory, number: int) -> Backend | None:
-    """Opens a model of a run on the CPU; returns None if the gate has removed it.
-
-    Raises:
-        RunError: The model is damaged.
-    """
+    """Opens a model of a run on the CPU; returns None if the gate has removed it."""
     entry = run.models.entry(number)
     try:
         return open_for_play(config.load_model(entry).path, 1, devices="cpu")

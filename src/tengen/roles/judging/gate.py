@@ -21,7 +21,6 @@ from tengen.errors import RunError
 from tengen.evaluation import (
     AcceptAllGate,
     Acting,
-    ActingMode,
     GateResults,
     GateVerdict,
     MatchGate,
@@ -324,8 +323,10 @@ class RateRole(Role):
         backend = open_kept(self._config, self._run, number)
         if backend is None:
             return None
-        mode: ActingMode = "sampled" if self._agent.draws_actions else "epsilon"
-        acting = Acting(mode=mode, epsilon=_MATCH_EPSILON)
+        acting = Acting(
+            mode="sampled" if self._agent.draws_actions else "epsilon",
+            epsilon=_MATCH_EPSILON,
+        )
         return Side(self._agent, backend, f"{number:06d}", acting)
 
     def _play_match(self, own: Side, other: Side) -> None:
