@@ -30,8 +30,6 @@ from tengen.envs import EnvSpec, Step, team_rewards
 from tengen.inference import Backend, RowArrays, Runner
 from tengen.tensors import Signature
 
-__all__ = ["NUM_OPPONENTS", "Opponents"]
-
 NUM_OPPONENTS = 10
 """Number of earlier models of a run from which opponents are drawn."""
 

@@ -38,16 +38,6 @@ from tengen.evaluation.episodes.report import EpisodesReport
 from tengen.experience import Episode
 from tengen.inference import Backend
 
-__all__ = [
-    "MAX_STEPS",
-    "Acting",
-    "ActingMode",
-    "Draws",
-    "Recorder",
-    "Side",
-    "play_episodes",
-]
-
 ActingMode = Literal["greedy", "sampled", "epsilon"]
 
 

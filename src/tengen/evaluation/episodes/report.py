@@ -11,8 +11,6 @@ import numpy as np
 
 from tengen.evaluation.elo import Tally
 
-__all__ = ["EpisodesReport", "mean_interval"]
-
 
 @dataclass(frozen=True)
 class EpisodesReport:
