@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from gymnasium import spaces
 
@@ -309,3 +311,35 @@ class Gusts(Signals):
     """``Signals`` with disturbances that are much larger than the rewards."""
 
     gust = 40.0
+
+
+class Duel(Signals):
+    """``Signals`` of two teams: the reward is the agent's success minus the other's.
+
+    Action 2 repeats no signal.
+    """
+
+    num_choices = 3
+    teams: ClassVar = {"a": "red", "b": "blue"}
+
+    def step(self, actions):
+        signals = self._signals
+        hits = {agent: float(one == signals[agent]) for agent, one in actions.items()}
+        seen, _, *ends = super().step(actions)
+        total = sum(hits.values())
+        return seen, {agent: 2 * hit - total for agent, hit in hits.items()}, *ends
+
+
+class RockPaperScissors(Stages):
+    """The game of two teams, with a single step."""
+
+    num_choices = 3
+    teams: ClassVar = {"a": "red", "b": "blue"}
+
+    def moved(self, stage, actions):
+        return None, 0.0
+
+    def step(self, actions):
+        seen, _, *ends = super().step(actions)
+        result = (0.0, 1.0, -1.0)[(int(actions["a"]) - int(actions["b"])) % 3]
+        return seen, {"a": result, "b": -result}, *ends

@@ -33,7 +33,11 @@ FRAMES = 12_000
 def command(out: Path, agent: str, frames: int) -> list[str]:
     of_team = "tests.team_environments:Signals"
     task = of_team if agent in ("masac", "qmix") else "CartPole-v1"
-    words = ["train", task, "--agent", agent, "--frames", str(frames)]
+    words = ["--agent", agent]
+    if agent == "teams":
+        task = "tests.team_environments:Duel"
+        words = ["--agent", "ppo", "--set", "agent.actor.opponents=0.7"]
+    words = ["train", task, *words, "--frames", str(frames)]
     return [sys.executable, "-m", "tengen", *words, "--threads", "1", "--out", str(out)]
 
 
@@ -49,7 +53,7 @@ def kill(out: Path, number: int = signal.SIGKILL) -> None:
         "ppo",
         *(
             pytest.param(one, marks=pytest.mark.soak)
-            for one in ("dqn", "masac", "qmix")
+            for one in ("dqn", "masac", "qmix", "teams")
         ),
     ],
 )

@@ -12,14 +12,22 @@ pytest.importorskip("gymnasium")
 
 TASKS = dict.fromkeys(("mappo", "masac", "qmix"), "tests.team_environments:Signals")
 """The tasks of agents that need several agents; the others balance a pole."""
+TEAMS = "teams"
+"""PPO with opponents in a game of two teams."""
 
 
 def train(out, agent, seed):
     task = TASKS.get(agent, "CartPole-v1")
+    settings = []
+    if agent == TEAMS:
+        task, agent = "tests.team_environments:Duel", "ppo"
+        settings = ["--set", "agent.actor.opponents=0.7"]
     words = [sys.executable, "-m", "tengen", "train", task, "--agent", agent]
     # Before that, agents that learn from sequences have too few of them.
     frames = "6k" if agent in ("r2d2", "agent57") else "2k"
-    words += ["--frames", frames, "--seed", str(seed), "--out", str(out)]
+    # Enough for a few models.
+    frames = "20k" if settings else frames
+    words += [*settings, "--frames", frames, "--seed", str(seed), "--out", str(out)]
     done = run_command([*words, "--threads", "1"])
     assert done.returncode == 0, done.stderr
 
@@ -40,6 +48,7 @@ def newest(out):
     "agent",
     [
         "ppo",
+        pytest.param(TEAMS, marks=pytest.mark.slow),
         pytest.param("vtrace", marks=pytest.mark.soak),
         pytest.param("dqn", marks=pytest.mark.soak),
         pytest.param("r2d2", marks=pytest.mark.soak),

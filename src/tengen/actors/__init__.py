@@ -43,6 +43,7 @@ from tengen.actors.environment_rows import (
     EnvironmentRows,
 )
 from tengen.actors.episodic_memory import EpisodicMemory
+from tengen.actors.opponents import NUM_OPPONENTS, Opponents
 from tengen.actors.playback import play_back
 from tengen.actors.processes import GamesOfGeneration, SelfplayProcesses
 from tengen.actors.selfplay import GenerationReport, play_generation
@@ -54,6 +55,7 @@ __all__ = [
     "LAST_ACTION",
     "LAST_REWARD",
     "MAX_SLOTS",
+    "NUM_OPPONENTS",
     "ActionDraws",
     "Bandit",
     "Behaviour",
@@ -67,6 +69,7 @@ __all__ = [
     "GamesOfGeneration",
     "GenerationReport",
     "InTurn",
+    "Opponents",
     "Policy",
     "Selector",
     "SelfplayConfig",

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from tengen import _core
 from tengen.actors.actions import Slots
 from tengen.actors.episodic_memory import EpisodicMemory
+from tengen.actors.opponents import Opponents
 from tengen.envs import Arrays
 from tengen.errors import RunError
 from tengen.run.publish import make_directory, publish_file
@@ -253,6 +254,8 @@ _ADVICE = "remove the file, and the actor forgets the returns of its policies"
 class Behaviours:
     """The behaviours of an actor's groups of copies, and the file of their states.
 
+    Opponents have such a state too. No agent has both.
+
     The file outlives the actor's process. Each update replaces it atomically. A killed
     actor loses the returns of a few seconds, which are soon found again.
     """
@@ -266,13 +269,13 @@ class Behaviours:
         """
         self._save_s = save_s
         self._path = path
-        self._all: list[Behaviour] = []
+        self._all: list[Behaviour | Opponents] = []
         self._num_restored = 0
         # The rows in the file, which may be of more copies than there are now.
         self._saved: list[Any] = []
         self._saved_s = -math.inf
 
-    def add(self, behaviour: Behaviour) -> None:
+    def add(self, behaviour: Behaviour | Opponents) -> None:
         """Adds the behaviour of the next group, and restores its state from the file.
 
         Raises:

@@ -32,6 +32,7 @@ from tengen.actors.actions import Policy, Slots, clip_actions
 from tengen.actors.behaviour import Behaviour
 from tengen.actors.block import StepBlock
 from tengen.actors.environment_rows import EnvironmentRows
+from tengen.actors.opponents import Opponents
 from tengen.bounds import bounded, check_fields
 from tengen.envs import Arrays, Env, GroupEnv, Step, joint_step
 from tengen.inference import RowArrays
@@ -124,6 +125,7 @@ class EnvironmentPort:
         turn_blocks: int,
         slots: Slots | None = None,
         behaviour: Behaviour | None = None,
+        opponents: Opponents | None = None,
         arrays: RowArrays | None = None,
         stats: EnvironmentStats | None = None,
     ) -> None:
@@ -143,6 +145,7 @@ class EnvironmentPort:
             slots: The range of these rows among all rows of the run; None if the run
                 has no other rows.
             behaviour: The agent's state beside the network; None if it has none.
+            opponents: The earlier models that act in some rows; None for none.
             arrays: The rows that inference reads and writes; None for private memory.
             stats: Counters to increment, which ports of one thread may share; None to
                 create them.
@@ -158,6 +161,7 @@ class EnvironmentPort:
         self._sent: tuple[Arrays, int] | None = None
         self._policy = policy
         self._behaviour = behaviour
+        self._opponents = opponents
         self._block = block
         self._write = write
         self._seed = seed
@@ -264,6 +268,8 @@ class EnvironmentPort:
             RunError: An output is not finite, or the environment or the writer failed.
         """
         version = self._rows.arrays.version
+        if self._opponents is not None:
+            self._opponents.answer(self._rows)
         self._rows.take_answers(f"of version {version}")
         actions = self._env.spec.actions
         uniforms = self._uniforms(version)
@@ -287,6 +293,9 @@ class EnvironmentPort:
         self._rows.begin(self._timed(first))
         if self._behaviour is not None:
             self._write_inputs(self._behaviour.begin())
+        if self._opponents is not None:
+            num_agents = self._env.spec.num_agents
+            self._opponents.begin(range(self._slots.count // num_agents))
         self._has_begun = True
 
     def _write_inputs(self, inputs: Arrays) -> None:
@@ -309,12 +318,17 @@ class EnvironmentPort:
         if step.life_lost is not None:
             ended = ended | step.life_lost
         learned = step._replace(reward=reward, terminated=ended)
+        if self._opponents is not None:
+            learned = self._opponents.without(learned)
         self._block.append(self._rows.observed, chosen, learned, version)
         self._step += 1
         self._rows.show(step.observation, chosen["action"], reward, step.is_reset)
         if self._behaviour is not None:
             self._write_inputs(self._behaviour.step(step.reward, step.is_reset))
-        self._count(step)
+        joint = joint_step(step, self._env.spec)
+        self._count(joint)
+        if self._opponents is not None:
+            self._opponents.step(step, joint.is_reset)
         self._hand_on()
 
     def _cut(self, chosen: Arrays, version: int) -> None:
@@ -354,8 +368,7 @@ class EnvironmentPort:
             self._num_uniforms,
         )
 
-    def _count(self, step: Step) -> None:
-        joint = joint_step(step, self._env.spec)
+    def _count(self, joint: Step) -> None:
         num_resets, finished = self._episodes.count(
             joint.reward, joint.terminated, joint.truncated, joint.is_reset
         )
@@ -382,6 +395,10 @@ class EnvironmentActorConfig:
     turn_steps: int = bounded(40, 1, 1_000_000, "use 40")
     """Number of steps per copy in a turn of the actor, which uses one model; 1 to
     1,000,000, rounded up to complete items."""
+    opponents: float = bounded(0.0, 0, 1, "use 0.5")
+    """Share of the episodes, in [0, 1], in which one team learns and earlier models of
+    the run act for all other teams; see ``tengen.actors.opponents``. Above 0, the
+    environment must have several teams, and the run rates its models."""
     step_timeout_s: float = bounded(
         120.0, 0, math.inf, "allow a few times the slowest step", above=True, below=True
     )

@@ -286,11 +286,18 @@ class EnvironmentAgent(Agent):
         """See ``Agent.check_task``.
 
         Checks that items can store the network's state, that the table has space, that
-        an action mask applies to an output of the network, and that demonstrations are
-        given if the agent needs them.
+        an action mask applies to an output of the network, that opponents have a team,
+        and that demonstrations are given if the agent needs them.
         """
         wanted, spec = self.signature(task), envs.env_spec(task)
         self.layout_of(net.signature(wanted))
+        check(
+            self.actor.opponents == 0 or len(spec.team_members) > 1,
+            "agent.actor.opponents",
+            self.actor.opponents,
+            f"must be 0 in {task}, where no agents are in different teams; give the "
+            "environment the attribute teams, or set 0",
+        )
         assert isinstance(store, ReplayConfig)  # ``check`` has checked it
         self._check_space(store, learner, self.num_slots(spec))
         if spec.has_action_mask:

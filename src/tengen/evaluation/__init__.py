@@ -21,10 +21,11 @@ from tengen.evaluation.episodes.play import (
     MAX_STEPS,
     Acting,
     ActingMode,
-    EpisodesReport,
     Recorder,
+    Side,
     play_episodes,
 )
+from tengen.evaluation.episodes.report import EpisodesReport
 from tengen.evaluation.gate import (
     AcceptAllGate,
     GateConfig,
@@ -98,6 +99,7 @@ __all__ = [
     "PlayedGate",
     "RandomPlayer",
     "Recorder",
+    "Side",
     "SprtGate",
     "Tally",
     "TargetConfig",

@@ -135,7 +135,7 @@ def open_model(
     if model.meta.signature.board is None:
         raise UsageError(
             f"model ({word}) acts in the environment {model.meta.task}, and plays no "
-            f"game; evaluate it with tengen eval {word}"
+            f"game; use tengen eval {word}, with --against MODEL for a match of teams"
         )
     check_typed(model.meta.task, task, word)
     play = play or model.meta.play or PlayConfig()

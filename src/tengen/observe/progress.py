@@ -92,7 +92,8 @@ class Progress:
     mean_return: float | None = None
     """Mean return of recent episodes."""
     rating: float | None = None
-    """Elo of the latest rated model; the uniform random player has 0."""
+    """Elo of the latest rated model. In games the uniform random player has 0, in
+    environments the first model."""
     rating_error: float | None = None
     """The 95 % confidence half-width of ``rating``, in Elo."""
     eta_s: float | None = None

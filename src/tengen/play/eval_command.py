@@ -23,6 +23,8 @@ from tengen.evaluation import (
     EpisodesReport,
     FilmFile,
     Films,
+    Side,
+    Tally,
     play_episodes,
 )
 from tengen.evaluation.match import MAX_SEED
@@ -37,6 +39,7 @@ _MAX_EPISODES = 1_000_000
 _MAX_COPIES = 16
 _OF_EPISODES = (
     "episodes",
+    "against",
     "seed",
     "step_timeout",
     "max_steps",
@@ -56,6 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=100,
         metavar="N",
         help="number of episodes (100)",
+    )
+    parser.add_argument(
+        "--against",
+        metavar="RUN",
+        help="a model that acts for the other teams, in an environment with several "
+        "teams; the models change sides after each episode",
     )
     parser.add_argument(
         "--seed", type=int, default=0, help="seed of the environment (0)"
@@ -114,17 +123,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def evaluate(args: argparse.Namespace) -> dict[str, Any]:
     """Plays complete episodes; prints and returns their mean return and its interval.
 
-    A run with a target is evaluated by ``evaluate_models`` instead.
+    With ``--against``, it plays a match of two models. A run with a target is evaluated
+    by ``evaluate_models`` instead.
 
     Returns:
         ``model`` (the model directory), ``task``, ``seed``, ``protocol``, ``acting``
-        (as text), and the fields of ``EpisodesReport.to_json``; with ``--video`` also
-        ``films``, a list of ``FilmFile.to_json``. ``exit_code`` is 1 if closing the
-        environment fails.
+        (as text), ``against`` (None without this option), and the fields of
+        ``EpisodesReport.to_json``; with ``--video`` also ``films``, a list of
+        ``FilmFile.to_json``. ``exit_code`` is 1 if closing the environment fails.
 
     Raises:
-        UsageError: The model cannot be used or plays a board game, a number is out of
-            range, or the environment cannot render frames.
+        UsageError: A model cannot be used or plays a board game, the models have
+            different tasks, a number is out of range, or the environment cannot render
+            frames, or has no teams for a match.
         RunError: The environment fails or hangs, a network output is not finite, or a
             video cannot be written.
     """
@@ -201,6 +212,7 @@ def _played(
     env: envs.Env,
     films: Films | None,
 ) -> dict[str, Any]:
+    against = _against(args, model, env.spec)
     with ProgressLine(f"episode 0 of {args.episodes}") as line:
         acting = _acting(args, model, env.spec)
         report = play_episodes(
@@ -212,12 +224,13 @@ def _played(
             max_steps=args.max_steps,
             acting=acting,
             seed=args.seed,
+            against=against,
             watch=lambda done: line.tell(f"episode {done} of {args.episodes}"),
         )
     path = str(model.directory.path)
     files = [] if films is None else films.publish()
     if not args.json:
-        print(_text(path, env.spec, acting, report), flush=True)
+        print(_text(path, args.against, env.spec, acting, report), flush=True)
         if films is not None:
             print(f"films: {films.format.why}")
         for file in files:
@@ -225,6 +238,7 @@ def _played(
     filmed = {} if films is None else {"films": [file.to_json() for file in files]}
     return {
         "model": path,
+        "against": args.against,
         "task": task,
         "seed": args.seed,
         "protocol": env.spec.protocol,
@@ -232,6 +246,21 @@ def _played(
         **report.to_json(),
         **filmed,
     }
+
+
+def _against(
+    args: argparse.Namespace, model: AgentModel, spec: envs.EnvSpec
+) -> Side | None:
+    """Opens the model of ``--against``; returns None without this option."""
+    word = args.against
+    if word is None:
+        return None
+    other = open_agent(resolve_model(word), word, task=args.task)
+    rule = f"must be a model of {model.task}; choose another one"
+    check(other.task == model.task, "against", word, rule)
+    rule = f"needs several teams, and {model.task} has one; leave it out"
+    check(len(spec.team_members) > 1, "against", word, rule)
+    return Side(other.agent, other.backend, word, _acting(args, other, spec))
 
 
 def _acting(args: argparse.Namespace, model: AgentModel, spec: envs.EnvSpec) -> Acting:
@@ -267,16 +296,28 @@ def _acting(args: argparse.Namespace, model: AgentModel, spec: envs.EnvSpec) -> 
     return Acting(mode=mode, epsilon=args.epsilon)
 
 
-def _text(path: str, spec: envs.EnvSpec, acting: Acting, report: EpisodesReport) -> str:
+def _text(
+    path: str,
+    against: str | None,
+    spec: envs.EnvSpec,
+    acting: Acting,
+    report: EpisodesReport,
+) -> str:
     num_episodes, num_frames = len(report.returns), report.num_frames
     mean = f"mean return {report.mean_return:.2f}"
     if report.interval is not None:
         low, high = report.interval
         mean += f", 95 % interval {low:.2f} to {high:.2f} (Student's t)"
-    if report.team_returns:
-        mean += f" of {spec.teams[0]}; " + ", ".join(
-            f"{team} {np.mean(each):.2f}" for team, each in report.team_returns.items()
-        )
+    teams = [
+        f"team {team}: mean return {np.mean(report.team_returns[team]):.2f}; "
+        f"{'' if against is None else path + ': '}{_tally_text(tally)}"
+        for team, tally in report.tallies.items()
+    ]
+    if teams:
+        mean += f" of team {spec.teams[0]}"
+    if report.tally is not None:
+        teams.append(f"{path} against {against}: {_tally_text(report.tally)}")
+        teams.append(f"Elo of {path} minus {against} {report.tally.elo_text}")
     protocol = f"protocol {spec.protocol}" if spec.protocol else ""
     cut = f", {report.num_cut} of them truncated" if report.num_cut else ""
     return "\n".join(
@@ -287,7 +328,17 @@ def _text(path: str, spec: envs.EnvSpec, acting: Acting, report: EpisodesReport)
             f"{num_episodes} episodes, returns {min(report.returns):.2f} to "
             f"{max(report.returns):.2f}, {num_frames / num_episodes:.1f} steps each"
             f"{cut}",
+            *teams,
         ]
+    )
+
+
+def _tally_text(tally: Tally) -> str:
+    """Returns results and their mean as text."""
+    low, high = tally.score_interval
+    return (
+        f"{tally.wins} wins, {tally.draws} draws, {tally.losses} losses, score "
+        f"{tally.score:.3f}, 95 % interval {low:.3f} to {high:.3f}"
     )
 
 

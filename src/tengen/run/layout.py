@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -88,16 +88,35 @@ class NumberedFolder:
         """Removes entry ``number``. Only the writer of the entries may call this."""
         remove_directory(self.entry(number))
 
-    def retire(self, num_kept: int) -> None:
-        """Removes all but the newest ``num_kept`` entries; see ``remove``."""
-        for number in self.numbers()[:-num_kept]:
-            self.remove(number)
+    def retire(self, num_kept: int, num_spread: int = 0) -> None:
+        """Removes all but the newest ``num_kept`` entries; see ``remove``.
+
+        Also keeps ``num_spread`` older entries, about evenly spaced.
+        """
+        numbers = self.numbers()
+        older = numbers[:-num_kept]
+        kept = spread(numbers[: len(older) + 1], num_spread + 1) if num_spread else []
+        for number in older:
+            if number not in kept:
+                self.remove(number)
 
     def retire_before(self, first: int) -> None:
         """Removes all entries with numbers below ``first``; see ``remove``."""
         for number in self.numbers():
             if number < first:
                 self.remove(number)
+
+
+def spread(numbers: Sequence[int], count: int) -> list[int]:
+    """Returns at most ``count`` of increasing numbers, about evenly spaced.
+
+    Includes the first and the last one. More numbers at the end change few of them.
+    """
+    kept = list(numbers)
+    while len(kept) > max(2, count):
+        gaps = [kept[i + 1] - kept[i - 1] for i in range(1, len(kept) - 1)]
+        del kept[1 + gaps.index(min(gaps))]
+    return kept
 
 
 class RunDirectory:

@@ -45,11 +45,47 @@ def test_the_report(tmp_path, publish_agent, evaluate):
         "frames": 50,
         "cut": 0,
         "teams": {},
+        "against": None,
+        "match": None,
     }
     older = run.models.entry(3)
     for word in (f"{run.path}@3", older):
         report = evaluate(word, "--episodes", 1, "--task", task)
         assert (report["model"], report["low"]) == (str(older), None)
+
+
+def test_two_models_play_with_each_team(tmp_path, publish_agent, evaluate, capsys):
+    task = "tests.team_environments:Duel"
+    run = publish_agent(tmp_path / "run", task, numbers=(3, 17))
+    words = ["--episodes", 40, "--task", task, "--act", "sampled"]
+    report = evaluate(run.path, "--against", f"{run.path}@3", *words)
+    assert report["against"] == f"{run.path}@3"
+    teams, match = report["teams"], report["match"]
+    assert set(teams) == {"red", "blue"}
+    for name in ("wins", "draws", "losses"):
+        assert match[name] == sum(team[name] for team in teams.values())
+    assert match["wins"] + match["draws"] + match["losses"] == 40
+    assert match["score_low"] < match["score"] < match["score_high"]
+    turned = evaluate(f"{run.path}@3", "--against", run.path, *words)["match"]
+    assert abs(match["score"] + turned["score"] - 1) < 0.35
+    alone = evaluate(run.path, *words)
+    assert (alone["against"], alone["match"]) == (None, None)
+    red, blue = alone["teams"]["red"], alone["teams"]["blue"]
+    assert (red["wins"], red["draws"]) == (blue["losses"], blue["draws"])
+    command = ["eval", run.path, "--against", f"{run.path}@3", *words]
+    assert cli.main(list(map(str, command))) == 0
+    shown = capsys.readouterr().out
+    assert "team red" in shown
+    assert "Elo" in shown
+
+
+def test_a_match_needs_teams_and_one_task(tmp_path, publish_agent, capsys):
+    task = "tests.team_environments:TwoStep"
+    run = publish_agent(tmp_path / "run", task)
+    refused(capsys, "against", run.path, "--task", task, "--against", run.path)
+    other = publish_agent(tmp_path / "other", "CartPole-v1")
+    words = [other.path, "--against", run.path]
+    refused(capsys, "", *words)
 
 
 def test_a_seed_is_its_episodes(tmp_path, publish_agent, evaluate):

@@ -1,6 +1,7 @@
 """A run of environments, role by role: what it counts, and what it keeps."""
 
 import dataclasses
+import json
 import shutil
 import time
 
@@ -8,6 +9,8 @@ import numpy as np
 import pytest
 
 from tengen.errors import RunError, UsageError
+from tengen.evaluation import read_records
+from tengen.evaluation.ratings.ladder import team_ratings
 from tengen.games import allow
 from tengen.overrides import override
 from tengen.recipes import make_config
@@ -137,3 +140,76 @@ def test_a_run_resumes_after_its_environment_has_got_a_mask(kind, tmp_path):
         for name in names:
             host.turn(name, {"sealed": 0})
         host.close()
+
+
+DUEL = "tests.team_environments:Duel"
+
+
+@pytest.fixture
+def duel(tmp_path):
+    """The config and the run of a game of two teams, with opponents."""
+    allow(DUEL)
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    settings = ["agent.actor.opponents=0.5", "agent.actor.num_envs=4"]
+    settings += ["learner.batch_size=8"]
+    config = override(make_config(DUEL, "ppo", None), settings)
+    write_config(run, config)
+    return config, run
+
+
+def test_teams_are_rated_against_earlier_models(duel):
+    config, run = duel
+    assert config.schedule.rating == "rate"
+    context = RoleContext()
+    roles = {name: make_role(name, config, run, context) for name in (*NAMES, "rate")}
+    assert roles["rate"].turn() is None
+    for _ in range(3):
+        for name in NAMES:
+            roles[name].turn()
+        report = roles["rate"].turn()
+    assert report["model"] == run.models.latest() == 2
+    ratings = team_ratings(run, DUEL)
+    assert list(ratings) == ["000000", "000001", "000002"]
+    assert ratings["000000"].elo == 0.0
+    assert report["rating"] == ratings["000002"].elo
+    assert report["rating_error"] == ratings["000002"].error > 0
+    records = read_records(run)
+    assert [(record.a, record.b) for record in records] == [
+        ("000001", "000000"),
+        ("000002", "000000"),
+        ("000002", "000001"),
+    ]
+    sizes = {record.wins_a + record.draws + record.wins_b for record in records}
+    assert sizes == {32}
+    assert len({record.seed for record in records}) == 3
+    context.stop.set()
+    assert roles["rate"].turn() == {"model": 2, "stopped": True}
+    assert len(read_records(run)) == 3
+    for role in roles.values():
+        role.close()
+
+
+def test_models_depend_on_turns_and_not_on_the_clock(duel):
+    config, run = duel
+    context = RoleContext(saves=False)
+    roles = {name: make_role(name, config, run, context) for name in NAMES}
+    roles["learn"].save_s = 0.0
+    found = []
+    for _ in range(31):
+        for name in NAMES:
+            roles[name].turn()
+        found.append(run.models.latest())
+    # The first turn publishes the untrained network.
+    assert found == [0] * 10 + [1] * 10 + [2] * 10 + [3]
+    roles["actor"].close()
+    (kept,) = json.loads((run.actors / "behaviour-0.json").read_text())["copies"]
+    assert [number for number, _ in kept] == [0, 1, 2]
+    for role in roles.values():
+        role.close()
+
+
+def test_an_actor_without_the_run_directory_has_no_opponents(duel):
+    config, run = duel
+    context = RoleContext(mirror=object())
+    with refused(UsageError, "agent.actor.opponents (0.5)"):
+        make_role("actor", config, run, context)

@@ -17,6 +17,7 @@ from tengen.recipes import make_config
 from tengen.roles import RoleContext, make_role, write_config
 from tengen.run import SCHEMA, RunDirectory
 from tengen.run.actor_counts import ActorCounts, read_actor_counts
+from tengen.run.layout import spread
 from tengen.run.machine import code_text, source_sha256
 from tests.refusals import refused
 
@@ -109,6 +110,18 @@ def test_old_numbers_are_retired(run):
     assert run.models.numbers() == [9, 10]
     run.models.retire(2)
     assert run.models.numbers() == [9, 10]
+
+
+def test_some_old_numbers_are_kept_about_evenly_spaced(run):
+    for number in range(60):
+        run.models.publish(number, lambda folder: (folder / "a").touch())
+        run.models.retire(4, 5)
+    numbers = run.models.numbers()
+    assert numbers == [0, 8, 19, 36, 52, 56, 57, 58, 59]
+    run.models.retire(4)
+    assert run.models.numbers() == [56, 57, 58, 59]
+    assert spread(range(9), 3) == [0, 4, 8]
+    assert spread([7], 3) == spread([7], 1) == [7]
 
 
 def test_second_writer_is_refused_and_told_who(run):

@@ -1,4 +1,4 @@
-"""Plays complete episodes to evaluate an agent in an environment.
+"""Plays complete episodes to evaluate an agent, or to match two, in an environment.
 
 The environment is vectorized, so that the network evaluates batches. Which episodes
 count is fixed in advance: with C copies, episode i is episode ``i // C`` of copy ``i %
@@ -9,8 +9,7 @@ ignored.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -35,6 +34,8 @@ from tengen.envs import (
     joint_step,
     team_rewards,
 )
+from tengen.evaluation.elo import Tally
+from tengen.evaluation.episodes.report import EpisodesReport
 from tengen.experience import Episode
 from tengen.inference import Backend
 
@@ -124,52 +125,17 @@ MAX_STEPS = 108_000
 
 
 @dataclass(frozen=True)
-class EpisodesReport:
-    """The returns and lengths of the counted episodes, ordered by episode index."""
+class Side:
+    """A model that acts in episodes."""
 
-    returns: tuple[float, ...]
-    """The undiscounted return of each counted episode; if there are several agents,
-    that of the first team, the mean over its agents."""
-    lengths: tuple[int, ...]
-    """The number of environment steps of each counted episode."""
-    num_cut: int = 0
-    """Number of episodes cut at ``max_steps``; ``returns`` includes their returns."""
-    team_returns: dict[str, tuple[float, ...]] = field(default_factory=dict)
-    """The returns of each team by name, if there are several teams."""
-
-    @property
-    def mean_return(self) -> float:
-        """The mean of ``returns``."""
-        return float(np.mean(self.returns))
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """The 95 % confidence interval of ``mean_return``; None for one episode."""
-        return mean_interval(self.returns)
-
-    @property
-    def num_frames(self) -> int:
-        """The total number of environment steps in all counted episodes."""
-        return sum(self.lengths)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the report as JSON values; ``low`` and ``high`` give ``interval``."""
-        low, high = self.interval or (None, None)
-        return {
-            "episodes": len(self.returns),
-            "mean_return": self.mean_return,
-            "low": low,
-            "high": high,
-            "interval": "95 % of the mean, Student's t",
-            "returns": list(self.returns),
-            "lengths": list(self.lengths),
-            "frames": self.num_frames,
-            "cut": self.num_cut,
-            "teams": {
-                team: {"mean_return": float(np.mean(each)), "returns": list(each)}
-                for team, each in self.team_returns.items()
-            },
-        }
+    policy: Policy
+    """The agent, which chooses the actions."""
+    backend: Backend
+    """The backend that evaluates the agent's network."""
+    model: str
+    """The model's name in error messages."""
+    acting: Acting = field(default_factory=Acting)
+    """How to choose actions."""
 
 
 def play_episodes(
@@ -182,6 +148,7 @@ def play_episodes(
     max_steps: int = MAX_STEPS,
     acting: Acting | None = None,
     seed: int = 0,
+    against: Side | None = None,
     watch: Callable[[int], None] = lambda num_over: None,
 ) -> EpisodesReport:
     """Plays episodes, and returns a report of their returns and lengths. Blocks.
@@ -202,6 +169,9 @@ def play_episodes(
             the report has fewer than ``num_episodes``.
         acting: How to choose actions; None for greedy.
         seed: Seed of the random numbers for ``acting``, 0 to 2^64 - 1.
+        against: The second side of a match in an environment with k teams; None for
+            none. In episode i, one side has team ``i % k`` and the other side all other
+            teams. The first side has the single team if ``i // k`` is even.
         watch: Called after each episode, with the number of finished episodes.
 
     Raises:
@@ -216,24 +186,34 @@ def play_episodes(
         num_copies,
         f"must be at most the number of episodes ({num_episodes}); lower it",
     )
-    rows = EnvironmentRows(backend.signature, actions, env.num_envs)
-    runner = backend.bind(rows.inputs, rows.outputs, rows.state)
-    teams = tuple(dict.fromkeys(spec.teams)) or ("",)
+    first = Side(policy, backend, model, acting or Acting())
+    sides = [_opened(env, first, Draws(seed))]
+    if against is not None:
+        sides.append(_opened(env, against, Draws(seed + 1)))
+    teams = tuple(spec.team_members) or ("",)
+    # The teams of the first side in each episode, ``[episodes, k]``.
+    episode = np.arange(num_episodes + num_copies)[:, None]
+    is_single = episode % len(teams) == np.arange(len(teams))
+    own = is_single == (episode // len(teams) % 2 == 0)
+    team_of = np.array([teams.index(team) for team in spec.teams or ("",)])
     returns = {team: np.zeros(num_episodes) for team in teams}
     lengths = np.zeros(num_episodes, np.int64)
     # The index of each copy's current episode; from num_episodes on, it does not count.
     playing = np.arange(num_copies)
     num_over = num_cut = 0
-    acting, draws = acting or Acting(), Draws(seed)
     hide_state(env)
-    rows.begin(env.reset())
+    observation = env.reset()
+    for rows, _ in sides:
+        rows.begin(observation)
     while (playing < num_episodes).any():
-        runner.run(env.num_envs)
-        rows.take_answers(model)
-        action = acting.choose(policy, rows.outputs, actions, draws, rows.mask)
+        action, *others = [choose() for _, choose in sides]
+        for other in others:
+            is_own = own[playing][:, team_of].ravel()
+            action[~is_own] = other[~is_own]
         step = env.step(clip_actions(actions, action))
         reward = spec.learned(step.reward)
-        rows.show(step.observation, action, reward, step.is_reset)
+        for rows, _ in sides:
+            rows.show(step.observation, action, reward, step.is_reset)
         joint = joint_step(step, spec)
         counts = (playing < num_episodes) & ~joint.is_reset
         for team, rewards in team_rewards(step, spec).items():
@@ -250,68 +230,46 @@ def play_episodes(
             watch(num_over)
     played = np.flatnonzero(lengths)
     each = {team: tuple(all_[played].tolist()) for team, all_ in returns.items()}
-    return EpisodesReport(
-        each[teams[0]],
-        tuple(int(n) for n in lengths[played]),
-        num_cut,
-        each if len(teams) > 1 else {},
-    )
+    num_steps = tuple(int(n) for n in lengths[played])
+    if len(teams) == 1:
+        return EpisodesReport(each[teams[0]], num_steps, num_cut)
+    scores = np.stack([returns[team][played] for team in teams], axis=1)
+    own, tallies = own[played], dict[str, Tally]()
+    for i, team in enumerate(teams):
+        tallies[team] = _tally(scores, np.arange(len(teams)) == i)
+        if against is not None:
+            tallies[team] = _tally(scores[own[:, i]], own[own[:, i]])
+    tally = None if against is None else _tally(scores, own)
+    return EpisodesReport(each[teams[0]], num_steps, num_cut, each, tallies, tally)
 
 
-_CONFIDENCE = 0.95
-# Bisection steps for a quantile; further steps would not change a float64.
-_NUM_HALVINGS = 80
+def _opened(
+    env: Env, side: Side, draws: Draws
+) -> tuple[EnvironmentRows, Callable[[], NDArray[Any]]]:
+    """Returns a side's rows, and a function that returns its actions ``[N, ...]``."""
+    actions, backend = env.spec.actions, side.backend
+    rows = EnvironmentRows(backend.signature, actions, env.num_envs)
+    runner = backend.bind(rows.inputs, rows.outputs, rows.state)
+
+    def choose() -> NDArray[Any]:
+        runner.run(env.num_envs)
+        rows.take_answers(side.model)
+        return side.acting.choose(side.policy, rows.outputs, actions, draws, rows.mask)
+
+    return rows, choose
 
 
-def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """Returns the 95 % confidence interval of the mean of a distribution.
-
-    Uses Student's t. The interval is exact for a normal distribution, and approximate
-    for large samples of other distributions. If all values are equal, its width is 0.
-
-    Source: Student 1908, "The probable error of a mean".
+def _tally(scores: NDArray[np.float64], own: NDArray[np.bool_]) -> Tally:
+    """Returns the results of some teams against the others, by the greatest returns.
 
     Args:
-        values: The sample from the distribution, at least one value.
-
-    Returns:
-        The lower and the upper bound; None for a single value, which has no variance.
+        scores: ``[E, k]``, the returns of k teams in E episodes.
+        own: ``[E, k]`` or ``[k]`` bool, the teams whose results are returned.
     """
-    if len(values) < 2:
-        return None
-    sample = np.array(values, np.float64)
-    error = float(sample.std(ddof=1)) / math.sqrt(len(values))
-    mean, half = float(sample.mean()), _t_quantile(len(values) - 1) * error
-    return mean - half, mean + half
-
-
-def _t_quantile(freedom: int) -> float:
-    """Returns the two-sided 95 % quantile of Student's t of ``freedom`` degrees."""
-    low, high = 1.0, 16.0  # The quantile is 12.7 for freedom 1 and decreases to 1.96.
-    for _ in range(_NUM_HALVINGS):
-        middle = (low + high) / 2
-        if _probability_within(middle, freedom) < _CONFIDENCE:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def _probability_within(t: float, freedom: int) -> float:
-    """Returns the probability that a Student's t variable lies in [-t, t].
-
-    Source: Abramowitz and Stegun 1964, 26.7.3 and 26.7.4.
-    """
-    angle = math.atan(t / math.sqrt(freedom))
-    sine, cosine = math.sin(angle), math.cos(angle)
-    is_odd = freedom % 2
-    # The terms of the series are cumulative products of these fractions.
-    terms = np.arange(1, (freedom - is_odd) // 2)
-    fractions = cosine**2 * (2 * terms - 1 + is_odd) / (2 * terms + is_odd)
-    series = 1.0 + float(np.cumprod(fractions).sum())
-    if not is_odd:
-        return sine * series
-    return 2 / math.pi * (angle + (sine * cosine * series if freedom > 1 else 0.0))
+    ours = np.where(own, scores, -np.inf).max(axis=1)
+    theirs = np.where(own, -np.inf, scores).max(axis=1)
+    wins, losses = int((ours > theirs).sum()), int((ours < theirs).sum())
+    return Tally(wins, len(scores) - wins - losses, losses)
 
 
 class Recorder(EnvWrapper):

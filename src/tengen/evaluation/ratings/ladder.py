@@ -204,6 +204,19 @@ def run_ratings(
     }
 
 
+def team_ratings(run: RunDirectory, task: str) -> dict[str, Rating]:
+    """Returns the ratings of a run's models in an environment with several teams.
+
+    Reads the match records in ``RUN/eval``. The first model in them has rating 0.
+    """
+    records = [record for record in read_records(run) if record.task == task]
+    names = sorted({name for record in records for name in (record.a, record.b)})
+    if not names:
+        return {}
+    pairings = [record.to_pairing() for record in records]
+    return fit_ratings(pairings, {names[0]: 0.0}, _links(names[1:]))
+
+
 def _links(models: Iterable[str]) -> list[Link]:
     """Returns priors that link each rated model to the preceding rated model.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 import traceback
@@ -11,13 +12,21 @@ from typing import Any
 import numpy as np
 
 from tengen import envs
-from tengen.actors import Behaviours, EnvironmentPort, EnvironmentStats, Slots
+from tengen.actors import (
+    Behaviours,
+    EnvironmentPort,
+    EnvironmentStats,
+    Opponents,
+    Slots,
+)
 from tengen.agents import EnvironmentAgent
+from tengen.config import check
 from tengen.envs import Env, GroupEnv
 from tengen.errors import EnvError
 from tengen.inference.central import Interrupted
 from tengen.roles.actor.links import ActorLink, LinkLost
 from tengen.roles.config import RunConfig
+from tengen.roles.config.environments import earlier_models, open_kept
 from tengen.roles.role import Report, Role, RoleContext
 from tengen.run import RunDirectory
 
@@ -39,7 +48,8 @@ class ActorRole(Role):
     network outputs from role ``inference`` and writes to the learner's table.
 
     Raises:
-        UsageError: The run has no environments.
+        UsageError: The run has no environments, or needs earlier models that this host
+            does not have.
     """
 
     def __init__(
@@ -47,9 +57,17 @@ class ActorRole(Role):
     ) -> None:
         super().__init__(config, run, context)
         self._agent = EnvironmentAgent.of(config.agent, "actor")
+        check(
+            context.mirror is None or not self._agent.actor.opponents,
+            "agent.actor.opponents",
+            self._agent.actor.opponents,
+            "must be 0 for an actor without the run directory, which has the models; "
+            "mount the directory on this host, or set 0",
+        )
         self._link: ActorLink | None = None
         self._envs: Sequence[Env | GroupEnv] = []
         self._ports: list[EnvironmentPort] = []
+        self._opponents: list[Opponents] = []
         path = run.actors / f"behaviour-{context.index}.json"
         self._behaviours = Behaviours(path, _SAVE_S)
         self._stats = EnvironmentStats()
@@ -97,6 +115,7 @@ class ActorRole(Role):
                 # Only log the error, because the items already written are valid.
                 traceback.print_exc()
         self._link, self._envs, self._ports = None, [], []
+        self._opponents = []
         self._stats = EnvironmentStats()
         self._behaviours.close()
 
@@ -155,6 +174,19 @@ class ActorRole(Role):
             behaviour = agent.behaviour(slots, draw_seed)
             if behaviour is not None:
                 self._behaviours.add(behaviour)
+            opponents = None
+            if share := agent.actor.opponents:
+                opponents = Opponents(
+                    env.spec,
+                    config.signature,
+                    slots,
+                    share,
+                    draw_seed,
+                    functools.partial(open_kept, config, self._run),
+                )
+                self._behaviours.add(opponents)
+                opponents.offer(earlier_models(self._run))
+                self._opponents.append(opponents)
             port = EnvironmentPort(
                 env,
                 agent,
@@ -165,6 +197,7 @@ class ActorRole(Role):
                 turn_blocks=agent.turn_blocks(link.layout),
                 slots=slots,
                 behaviour=behaviour,
+                opponents=opponents,
                 arrays=group.arrays,
                 stats=self._stats,
             )
@@ -182,6 +215,8 @@ class ActorRole(Role):
         stats = self._stats
         before, written_s = self._counts(), stats.write_s
         stepped_s = stats.step_s
+        for opponents in self._opponents:
+            opponents.offer(earlier_models(self._run))
         start_s = time.monotonic()
         driven = link.drive(self._ports)
         self._behaviours.save()

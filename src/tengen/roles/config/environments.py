@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tengen import envs
-from tengen.actors import StepBlock
+from tengen.actors import NUM_OPPONENTS, StepBlock
 from tengen.actors.playback import play_back
 from tengen.agents import EnvironmentAgent
 from tengen.config import from_dict, to_dict
-from tengen.errors import UsageError
+from tengen.errors import RunError, UsageError
+from tengen.evaluation.players import open_for_play
 from tengen.experience import (
     Demonstrations,
     Experience,
@@ -27,8 +28,10 @@ from tengen.experience import (
     StepTable,
     plan_steps,
 )
+from tengen.inference import Backend
 from tengen.roles.config.run_config import Family, RunConfig, Schedule
 from tengen.run import RunDirectory, publish_json, read_object
+from tengen.run.layout import spread
 from tengen.run.publish import reach
 from tengen.store import Column, Store
 
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 # short for queues, because their agents must learn from the newest policy.
 _QUEUE_S = 0.02
 _REPLAY_S = 0.25
+_RATING_SHARE = 0.05
 # Name of the store's writer that inserts demonstrations.
 _DEMO_WRITER = "demonstrations"
 _SCHEMA = 1
@@ -48,6 +52,22 @@ def steps_of(experience: Experience) -> StepTable:
     """Casts an environment run's experience to the table that actors write to."""
     assert isinstance(experience, StepTable)
     return experience
+
+
+def earlier_models(run: RunDirectory) -> list[int]:
+    """Returns the models from which opponents of the newest model are chosen."""
+    return spread(run.models.numbers(), NUM_OPPONENTS + 1)[:-1]
+
+
+def open_kept(config: RunConfig, run: RunDirectory, number: int) -> Backend | None:
+    """Opens a model of a run on the CPU; returns None if the gate has removed it."""
+    entry = run.models.entry(number)
+    try:
+        return open_for_play(config.load_model(entry).path, 1, devices="cpu")
+    except RunError:
+        if entry.exists():
+            raise
+        return None
 
 
 class Environments(Family, agents=EnvironmentAgent):
@@ -61,9 +81,13 @@ class Environments(Family, agents=EnvironmentAgent):
     @property
     def schedule(self) -> Schedule:
         """See ``Family.schedule``."""
+        has_opponents = self._agent.actor.opponents > 0
         return Schedule(
             acting="actor",
             learning=("learn", "export", "gate"),
+            rating="rate" if has_opponents else "",
+            rating_share=_RATING_SHARE if has_opponents else 0.0,
+            has_opponents=has_opponents,
             serving="inference",
             model_s=_QUEUE_S if self.config.store.is_queue else _REPLAY_S,
             is_shared=True,

@@ -41,6 +41,10 @@ class Schedule:
     """The role that rates models from time to time; empty for none."""
     rating_share: float = 0.0
     """Maximum share of the time spent on rating if roles take turns."""
+    has_opponents: bool = False
+    """Whether actors act with earlier models too. Then some old models are kept, and if
+    roles take turns, models do not depend on the clock, so that a seed reproduces the
+    run."""
     opponent: str = ""
     """The opponent of the models in matches after training; empty for none."""
     serving: str = ""

@@ -6,33 +6,46 @@ newest candidate and rejects older candidates without a match, as in KataGo.
 
 from __future__ import annotations
 
+import functools
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tengen import games
+from tengen import envs, games
+from tengen.actors import NUM_OPPONENTS
+from tengen.agents import EnvironmentAgent
 from tengen.agents.alphazero import AlphaZero
 from tengen.config import to_dict
 from tengen.errors import RunError
 from tengen.evaluation import (
     AcceptAllGate,
+    Acting,
     GateResults,
     GateVerdict,
     MatchGate,
     MatchJournal,
+    MatchRecord,
     MatchStopped,
     ModelPlayer,
     PlayedGate,
+    Side,
     SprtGate,
     judge,
+    play_episodes,
+    publish_record,
     rate_generation,
+    read_records,
     write_games,
 )
 from tengen.evaluation.match import MAX_SEED
+from tengen.evaluation.ratings.fit import Rating
+from tengen.evaluation.ratings.ladder import team_ratings
 from tengen.inference import InferenceConfig, open_backend, search_outputs
 from tengen.models import accept, reject
 from tengen.models.load import read_meta
 from tengen.roles.config import RunConfig, newest_inference
+from tengen.roles.config.environments import earlier_models, open_kept
 from tengen.roles.inputs import run_book
 from tengen.roles.role import Report, Role, RoleContext
 from tengen.run import NumberedFolder, RunDirectory, make_directory, remove_leftovers
@@ -44,6 +57,10 @@ environments. Runs of games keep all accepted models, because games refer to the
 
 _EVENT_EVERY_S = 10.0
 """The minimum interval between recorded progress reports of a match, in seconds."""
+
+# Matches in environments: episodes, copies, steps after which an episode is cut, and
+# random actions of agents without a policy, whose episodes could all be equal.
+_MATCH_EPISODES, _MATCH_COPIES, _MATCH_STEPS, _MATCH_EPSILON = 32, 8, 10_000, 0.05
 
 _NO_CANDIDATE = "there is no candidate; run tengen export first"
 _TIME_LIMIT_S = 10.0
@@ -120,7 +137,8 @@ class GateRole(Role):
             reject(self._run, candidate)
         self._run.rejected.retire(_NUM_KEPT)
         if self._config.games is None:
-            self._run.models.retire(_NUM_KEPT)
+            has_opponents = self._config.schedule.has_opponents
+            self._run.models.retire(_NUM_KEPT, NUM_OPPONENTS if has_opponents else 0)
         MatchJournal.remove(self._match_folder(candidate))
         return {**report, "accepted": is_accepted}
 
@@ -231,6 +249,9 @@ class GateRole(Role):
 class RateRole(Role):
     """Rates models and stores the ratings in ``RUN/eval``.
 
+    In an environment with several teams, models are rated with matches against earlier
+    models, in which each side has a team in turn.
+
     Raises:
         UsageError: Another process rates this run.
     """
@@ -239,42 +260,111 @@ class RateRole(Role):
         self, config: RunConfig, run: RunDirectory, context: RoleContext
     ) -> None:
         super().__init__(config, run, context, "rate")
+        if config.games is None:
+            self._agent = EnvironmentAgent.of(config.agent, "rate")
+            self._rate = self._rate_in_environment
+            return
         agent = AlphaZero.of(config.agent, "rate")
         self._rating, self._play = agent.rating, agent.play
         self._book = run_book(config, run) if self._rating.book else None
         self._game = games.open_game(config.task)
+        self._rate = self._rate_in_game
 
     def turn(self) -> Report | None:
-        """Rates the newest model; returns None if there is no model."""
+        """Rates the newest model; returns None if there are no models to play."""
         model = self._newest_model()
         if model is None:
             return None
         self._context.progress({"stage": "rating"})
-        inference = newest_inference(self._run, self._config)
-        num_threads = self._context.num_threads
-        entry = self._run.models.entry(model)
-        player = open_player(entry, self._config, self._play, inference, num_threads)
         try:
-            rating = rate_generation(
-                self._run,
-                model,
-                player,
-                self._game,
-                self._rating,
-                play=self._play,
-                book=self._book,
-                seed=self._config.seed,
-                num_threads=num_threads,
-                time_limit_s=_TIME_LIMIT_S,
-                stop=self._context.stop.is_set,
-            )
+            rating = self._rate(model)
         except MatchStopped:
             return {"model": model, "stopped": True}
+        if rating is None:
+            return None
         return {
             "model": model,
             "rating": rating.elo,
             "rating_error": rating.error,
         }
+
+    def _rate_in_game(self, model: int) -> Rating | None:
+        inference = newest_inference(self._run, self._config)
+        num_threads = self._context.num_threads
+        entry = self._run.models.entry(model)
+        player = open_player(entry, self._config, self._play, inference, num_threads)
+        return rate_generation(
+            self._run,
+            model,
+            player,
+            self._game,
+            self._rating,
+            play=self._play,
+            book=self._book,
+            seed=self._config.seed,
+            num_threads=num_threads,
+            time_limit_s=_TIME_LIMIT_S,
+            stop=self._context.stop.is_set,
+        )
+
+    def _rate_in_environment(self, model: int) -> Rating | None:
+        """Plays against the first and the last earlier model; returns the rating."""
+        earlier = [number for number in earlier_models(self._run) if number < model]
+        for number in sorted({*earlier[:1], *earlier[-1:]}):
+            own, other = self._side(model), self._side(number)
+            if own is None or other is None:
+                break  # the gate has removed a model meanwhile
+            self._play_match(own, other)
+        return team_ratings(self._run, self._config.task).get(f"{model:06d}")
+
+    def _side(self, number: int) -> Side | None:
+        backend = open_kept(self._config, self._run, number)
+        if backend is None:
+            return None
+        acting = Acting(
+            mode="sampled" if self._agent.draws_actions else "epsilon",
+            epsilon=_MATCH_EPSILON,
+        )
+        return Side(self._agent, backend, f"{number:06d}", acting)
+
+    def _play_match(self, own: Side, other: Side) -> None:
+        """Plays a match and records its result."""
+        task, stop = self._config.task, self._context.stop
+        seed = self._config.seed + 1 + len(read_records(self._run))
+        seed %= MAX_SEED + 1
+
+        def watch(num_over: int) -> None:
+            if stop.is_set():
+                raise MatchStopped
+
+        make = functools.partial(envs.make, task, _MATCH_COPIES, seed)
+        timeout_s = self._agent.actor.step_timeout_s
+        with closing(envs.TimelyEnv(make, timeout_s, task)) as env:
+            tally = play_episodes(
+                env,
+                own.policy,
+                own.backend,
+                _MATCH_EPISODES,
+                model=own.model,
+                max_steps=_MATCH_STEPS,
+                acting=own.acting,
+                seed=seed,
+                against=other,
+                watch=watch,
+            ).tally
+        assert tally is not None
+        record = MatchRecord(
+            task=task,
+            a=own.model,
+            b=other.model,
+            wins_a=tally.wins,
+            draws=tally.draws,
+            wins_b=tally.losses,
+            num_simulations=0,
+            opening_plies=0,
+            seed=seed,
+        )
+        publish_record(self._run, own.model, record)
 
 
 def open_player(

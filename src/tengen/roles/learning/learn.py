@@ -35,6 +35,8 @@ _PROGRESS_INTERVAL_S = 0.25
 _WAIT_S = 0.5
 _LOOK_S = 0.002
 _CLOCK_STEPS = 8
+# Turns between two checkpoints if the models of the run are opponents.
+_OPPONENT_TURNS = 10
 # Experience counts recorded in models, without window_bytes, which differs by process.
 _DATA = ("num_games", "num_rows", "window_rows", "pass_generation", "pass_games")
 
@@ -50,10 +52,11 @@ class LearnRole(Role):
 
     If roles take turns in environments and evaluate with torch, the actor uses the
     learner's own network. Then a turn before another turn writes a checkpoint only if
-    the last checkpoint is some seconds old. ``close`` saves all turns since then, but a
-    kill loses them. If ``launch.roles.learn.count`` is above 1 and roles work
-    concurrently, ``follow`` roles compute shards of each step, but only this role has
-    the experience and writes files.
+    the last checkpoint is some seconds old, or, with opponents, every tenth time.
+    ``close`` saves all turns since then, but a kill loses them. If
+    ``launch.roles.learn.count`` is above 1 and roles work concurrently, ``follow``
+    roles compute shards of each step, but only this role has the experience and writes
+    files.
 
     Raises:
         UsageError: Another process learns for this run, or the device is not here.
@@ -94,6 +97,7 @@ class LearnRole(Role):
         self._is_unsaved = False
         self._is_whole = True
         self._saved_s = -math.inf
+        self._num_turns = 0
         # Seconds of the current turn that were spent waiting for actors.
         self._idle_s = 0.0
         # Times of the first and last learner step since the newest checkpoint, in UNIX
@@ -364,7 +368,11 @@ class LearnRole(Role):
         self._is_unsaved = True
         context = self._context
         can_wait = self._hands_over and not (context.saves or context.stop.is_set())
-        if not can_wait or time.monotonic() - self._saved_s >= self.save_s:
+        self._num_turns += 1
+        is_due = time.monotonic() - self._saved_s >= self.save_s
+        if self._schedule.has_opponents:
+            is_due = self._num_turns % _OPPONENT_TURNS == 0
+        if not can_wait or is_due:
             self._save()
         if self._hands_over:
             learner = self._learner

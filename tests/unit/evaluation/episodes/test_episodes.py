@@ -13,7 +13,8 @@ from tengen.actors import EnvironmentPort, StepBlock, step_tensors
 from tengen.envs import ActionSpec, EnvSpec, Step
 from tengen.errors import RunError, UsageError
 from tengen.evaluation import Acting, play_episodes
-from tengen.evaluation.episodes.play import Draws, mean_interval
+from tengen.evaluation.episodes.play import Draws
+from tengen.evaluation.episodes.report import mean_interval
 from tengen.inference import drive
 from tengen.tensors import Signature, TensorSpec
 from tests.refusals import refused
@@ -190,6 +191,7 @@ def test_the_mean_and_its_interval():
         "frames": 6,
         "cut": 0,
         "teams": {},
+        "match": None,
     }
 
 
