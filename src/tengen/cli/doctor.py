@@ -188,6 +188,8 @@ EXTRAS = {
     "popgym": "POPGym",
     "pettingzoo": "PettingZoo",
     "mpe": "MPE, the particle environments of several agents",
+    "gobigger": "GoBigger",
+    "smax": "SMAX, battles of several agents in JAX",
     "vizdoom": "VizDoom",
     "football": "football",
     "minari": "tengen demos import",

@@ -17,11 +17,13 @@ from tengen.envs.suites import (
     atari,
     dmlab,
     football,
+    gobigger,
     gymnasium_ids,
     minatar,
     minigrid,
     mujoco,
     popgym,
+    smax,
     vizdoom,
 )
 from tengen.envs.suites.suite import MPE, PETTINGZOO, Suite
@@ -51,12 +53,14 @@ SUITES: tuple[Suite, ...] = (
     atari.SUITE,
     dmlab.SUITE,
     football.SUITE,
+    gobigger.SUITE,
     minatar.SUITE,
     minigrid.SUITE,
     mujoco.SUITE,
     MPE,
     PETTINGZOO,
     popgym.SUITE,
+    smax.SUITE,
     vizdoom.SUITE,
     gymnasium_ids.SUITE,
 )

@@ -279,6 +279,8 @@ def _text(path: str, spec: envs.EnvSpec, acting: Acting, report: EpisodesReport)
         mean += f" of {spec.teams[0]}; " + ", ".join(
             f"{team} {np.mean(each):.2f}" for team, each in report.team_returns.items()
         )
+    if report.win_rate is not None:
+        mean += f"; won {report.win_rate:.1%} of the episodes"
     protocol = f"protocol {spec.protocol}" if spec.protocol else ""
     cut = f", {report.num_cut} of them truncated" if report.num_cut else ""
     return "\n".join(

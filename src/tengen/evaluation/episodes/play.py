@@ -146,6 +146,8 @@ class EpisodesReport:
     """Number of episodes cut at ``max_steps``; ``returns`` includes their returns."""
     team_returns: dict[str, tuple[float, ...]] = field(default_factory=dict)
     """The returns of each team by name, if there are several teams."""
+    win_return: float | None = None
+    """See ``EnvSpec.win_return``."""
 
     @property
     def mean_return(self) -> float:
@@ -156,6 +158,13 @@ class EpisodesReport:
     def interval(self) -> tuple[float, float] | None:
         """The 95 % confidence interval of ``mean_return``; None for one episode."""
         return mean_interval(self.returns)
+
+    @property
+    def win_rate(self) -> float | None:
+        """The share of episodes that the first team won; None if that is unknown."""
+        if self.win_return is None:
+            return None
+        return float(np.mean(np.array(self.returns) >= self.win_return))
 
     @property
     def num_frames(self) -> int:
@@ -175,6 +184,7 @@ class EpisodesReport:
             "lengths": list(self.lengths),
             "frames": self.num_frames,
             "cut": self.num_cut,
+            "win_rate": self.win_rate,
             "teams": {
                 team: {"mean_return": float(np.mean(each)), "returns": list(each)}
                 for team, each in self.team_returns.items()
@@ -264,6 +274,7 @@ def play_episodes(
         tuple(int(n) for n in lengths[played]),
         num_cut,
         each if len(teams) > 1 else {},
+        spec.win_return,
     )
 
 
