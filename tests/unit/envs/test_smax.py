@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import importlib.util
 import subprocess
 import sys
-import types
 
 import numpy as np
 import pytest
@@ -63,14 +64,17 @@ def fake_simulator(scenario):
     return blank, step
 
 
+# The suite with the fake, in place of JaxMARL.
+SUITE = dataclasses.replace(
+    smax.SUITE,
+    package="numpy",
+    make_copies=functools.partial(smax.SmaxEnv, simulate=fake_simulator),
+)
+
+
 @pytest.fixture
-def env(monkeypatch):
-    """Returns two copies with the fake, in place of JaxMARL."""
-    monkeypatch.setattr(smax, "simulator", fake_simulator)
-    module = types.ModuleType("jaxmarl")
-    module.__spec__ = importlib.util.spec_from_loader("jaxmarl", None)
-    monkeypatch.setitem(sys.modules, "jaxmarl", module)
-    return envs.make(TASK, 2, 0)
+def env():
+    return SUITE.make(TASK, 2, 0)
 
 
 def stop(env):
@@ -115,8 +119,8 @@ def test_what_jax_raises_is_one_line(env):
         env.step(np.full(6, 7))
 
 
-def test_a_film_shows_the_living_units(env):
-    filmed = envs.make_filmed(TASK, 2, 0, 1)
+def test_a_film_shows_the_living_units():
+    filmed = SUITE.film(TASK, 2, 0, 1)
     filmed.reset()
     picture = filmed.picture(0)
     assert picture.shape == (384, 384, 3)
@@ -143,14 +147,15 @@ def test_observations_of_jaxmarl_are_rows(env):
             env.observed(given)
 
 
-def test_names_and_a_missing_package(env, monkeypatch):
-    assert "smax/3s5z" in envs.names()
+def test_names_and_a_missing_package():
+    assert "smax/3s5z" in SUITE.names()
     with refused(UsageError, '"smax/3s5z"'):
-        envs.make("smax/3s5y", 1, 0)
-    monkeypatch.setitem(sys.modules, "jaxmarl", None)
-    with refused(UsageError, pip_install_extra("smax")):
-        envs.make(TASK, 1, 0)
-    assert not [name for name in envs.names() if name.startswith("smax/")]
+        SUITE.make("smax/3s5y", 1, 0)
+    absent = dataclasses.replace(smax.SUITE, package="no_such")
+    with refused(UsageError, "no_such", pip_install_extra("smax")):
+        absent.make(TASK, 1, 0)
+    assert absent.names() == []
+    assert envs.prefixes().count("smax/") == 1
 
 
 @needs_jaxmarl

@@ -25,7 +25,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,9 +51,12 @@ _MAX_STEPS, _NUM_MOVES = 100, 5
 _OF_UNIT, _OF_OWN = 13, 10
 _MAP_SIDE, _CELL, _FPS = 32, 12, 10.0
 
+_Function: TypeAlias = Callable[..., Any]
+_Simulator: TypeAlias = Callable[[str], tuple[_Function, _Function]]
+
 
 @functools.cache
-def simulator(scenario: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def simulator(scenario: str) -> tuple[_Function, _Function]:
     """Returns two functions, ``blank`` and ``step``, for N copies of a scenario.
 
     ``blank(seeds)`` returns a state in which all copies must be reset, and ``step`` is
@@ -148,6 +151,7 @@ class SmaxEnv:
         name: The task, such as ``smax/3s5z``.
         num_envs: Number of copies, at least 1.
         seed: Seed of the copies, at least 0; see ``copy_seeds``.
+        simulate: Returns the functions that ``simulator`` returns.
 
     Attributes:
         spec: The scenario's spec.
@@ -157,7 +161,10 @@ class SmaxEnv:
         UsageError: ``seed`` or ``num_envs`` is out of range.
     """
 
-    def __init__(self, name: str, num_envs: int, seed: int) -> None:
+    def __init__(
+        self, name: str, num_envs: int, seed: int, simulate: _Simulator = simulator
+    ) -> None:
+        self._simulate = simulate
         self._seeds = np.array(copy_seeds(seed, num_envs), np.int32)
         self._scenario = name.removeprefix(_PREFIX)
         # The numbers of units are in the name. JaxMARL would import JAX.
@@ -254,7 +261,7 @@ class SmaxEnv:
         """Steps all copies, or resets those whose episode is over."""
         seeds = self._seeds
         try:
-            blank, step = simulator(self._scenario)
+            blank, step = self._simulate(self._scenario)
             state = blank(seeds) if self._state is None else self._state
             answer = step(seeds, self._time, state, actions, self._is_over)
             self._state, arrays = answer
