@@ -24,8 +24,6 @@ from typing import Any, get_args
 
 from tengen.config import check, check_literals, field_types
 
-__all__ = ["Bounds", "bounded", "bounds", "check_fields"]
-
 _BOUNDS = "bounds"
 
 

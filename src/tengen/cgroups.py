@@ -6,13 +6,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = [
-    "Cgroups",
-    "available_memory_bytes",
-    "memory_limit_bytes",
-    "quota_cores",
-]
-
 _MEMINFO = Path("/proc/meminfo")
 # cgroup v1 reports a number above this one if memory is not limited.
 _NO_LIMIT_BYTES = 1 << 60

@@ -5,8 +5,6 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-__all__ = ["Closable"]
-
 
 class Closable:
     """Base class of objects that a ``with`` statement closes by calling ``close``."""

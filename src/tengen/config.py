@@ -38,22 +38,6 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 from tengen.errors import UsageError, did_you_mean
 from tengen.open_config import OpenConfig
 
-__all__ = [
-    "check",
-    "check_literals",
-    "check_range",
-    "check_whole",
-    "config_of_kind",
-    "family_of",
-    "field_docs",
-    "field_types",
-    "fill_native",
-    "from_dict",
-    "join",
-    "shown",
-    "to_dict",
-]
-
 T = TypeVar("T")
 
 

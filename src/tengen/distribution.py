@@ -14,8 +14,6 @@ import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["DISTRIBUTION", "checkout", "pip_install", "pip_install_extra"]
-
 DISTRIBUTION = "tengen-rl"
 """The name of tengen for pip and package indexes."""
 

@@ -11,19 +11,6 @@ import errno
 import sys
 from collections.abc import Iterable
 
-__all__ = [
-    "DiskFullError",
-    "EnvError",
-    "RunError",
-    "TengenError",
-    "TengenWarning",
-    "UsageError",
-    "did_you_mean",
-    "os_reason",
-    "refusal",
-]
-
-
 # The maximum number of known names that a message lists.
 _MOST_NAMES = 20
 _MOST_CHARACTERS = 200

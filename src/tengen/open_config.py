@@ -22,8 +22,6 @@ from typing import Any, ClassVar
 
 from tengen.errors import UsageError, did_you_mean
 
-__all__ = ["OpenConfig"]
-
 
 class OpenConfig:
     """Base class of config families; see the module docstring."""

@@ -19,8 +19,6 @@ from tengen.config import (
 )
 from tengen.errors import UsageError, did_you_mean
 
-__all__ = ["override"]
-
 T = TypeVar("T")
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import atexit
 import gc
 
-__all__ = ["is_own_process", "mark_own_process"]
-
 _is_own = False
 
 

@@ -17,15 +17,6 @@ from tengen._core import RootPolicy, SearchSettings
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, fill_native
 
-__all__ = [
-    "MAX_SIMULATIONS",
-    "Level",
-    "PlayConfig",
-    "PlayPrecision",
-    "SearchConfig",
-    "draw_seed",
-]
-
 MAX_SIMULATIONS = 1 << 24
 """Maximum number of simulations per search, the same as in the C++ core."""
 

@@ -15,25 +15,6 @@ from numpy.typing import NDArray
 
 from tengen.config import check, check_literals, check_range, check_whole
 
-__all__ = [
-    "ACTION_MASK",
-    "CHOICE_OUTPUTS",
-    "EMBEDDING",
-    "FRACTIONS",
-    "FRAMES",
-    "GLOBAL_STATE",
-    "ILLEGAL",
-    "NOVELTY",
-    "OBSERVATION",
-    "POLICY",
-    "QUANTILES",
-    "SCALED_POLICY",
-    "BoardSpec",
-    "PolicyLayout",
-    "Signature",
-    "TensorSpec",
-]
-
 ACTION_MASK = "action_mask"
 """Name of the column ``[A]`` bool with the legal choices of a discrete action: the
 choices of all components, concatenated. Networks do not receive it as an input; their

@@ -16,21 +16,6 @@ from tengen import _core
 from tengen.envs import ActionSpec, Arrays, Scale, nth_legal
 from tengen.tensors import ILLEGAL
 
-__all__ = [
-    "ActionDraws",
-    "CategoricalDraws",
-    "GaussianDraws",
-    "Policy",
-    "Slots",
-    "clip_actions",
-    "encode_actions",
-    "encoded_length",
-    "is_legal",
-    "make_action_draws",
-    "make_squashed_draws",
-    "random_choices",
-]
-
 
 @dataclass(frozen=True)
 class Slots:

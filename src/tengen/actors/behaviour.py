@@ -35,15 +35,6 @@ from tengen.run.publish import make_directory, publish_file
 from tengen.run.reading import read_object
 from tengen.tensors import EMBEDDING, NOVELTY, POLICY
 
-__all__ = [
-    "INTRINSIC",
-    "Bandit",
-    "Behaviour",
-    "Behaviours",
-    "InTurn",
-    "Selector",
-]
-
 INTRINSIC = "intrinsic"
 """Name of the stored column ``[]`` with the novelty of a step's observation, at least
 0. It is the intrinsic reward of the action before it."""

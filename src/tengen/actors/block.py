@@ -48,8 +48,6 @@ from tengen import _core
 from tengen.envs import ActionSpec, Arrays, EnvSpec, Step, joint_step
 from tengen.tensors import GLOBAL_STATE, TensorSpec
 
-__all__ = ["IS_PRESENT", "StepBlock", "TeamBlock", "step_tensors", "team_tensors"]
-
 IS_PRESENT = "is_present"
 """Name of the column ``[n]`` uint8 of a ``TeamBlock``: the agents in the episode."""
 

@@ -26,8 +26,6 @@ from tengen.inference import (
     drive,
 )
 
-__all__ = ["Crew", "CrewTimes", "crew_of_threads", "crew_on_devices"]
-
 _BATCHES_AT_ONCE = 3
 """Number of batches per device that the concurrent games must fill: one is evaluated,
 one waits for the device, and one is being filled. Each thread has at most this many

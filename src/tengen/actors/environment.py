@@ -37,12 +37,6 @@ from tengen.envs import Arrays, Env, GroupEnv, Step, joint_step
 from tengen.inference import RowArrays
 from tengen.tensors import FRAMES, Signature
 
-__all__ = [
-    "EnvironmentActorConfig",
-    "EnvironmentPort",
-    "EnvironmentStats",
-]
-
 _Result = TypeVar("_Result")
 
 # Mean returns cover this many episodes, as Gymnasium's reward thresholds require.

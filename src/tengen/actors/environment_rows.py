@@ -26,8 +26,6 @@ from tengen.tensors import (
     Signature,
 )
 
-__all__ = ["LAST_ACTION", "LAST_REWARD", "EnvironmentRows"]
-
 LAST_ACTION = "last_action"
 """Name of the network input with the previous action, as ``encode_actions`` encodes it;
 zero at an episode's first step. With the output ``SCALED_POLICY``, bounded numbers are

@@ -8,8 +8,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EpisodicMemory"]
-
 _KERNEL_EPSILON = 1e-4
 _CLUSTER_DISTANCE = 0.008
 _SIMILARITY_OFFSET = 1e-3

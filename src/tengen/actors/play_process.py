@@ -32,8 +32,6 @@ from tengen.errors import RunError, refusal
 from tengen.inference import Backend, InferenceConfig, open_backend, search_outputs
 from tengen.run import own_files
 
-__all__ = ["main"]
-
 _ALONE_S = 5.0
 """Seconds until ``_core.Lifeline`` ends a process whose parent closed the socket."""
 

@@ -15,8 +15,6 @@ from tengen.envs import ActionSpec, Arrays, EnvSpec, Step
 from tengen.experience import Episode
 from tengen.tensors import Signature
 
-__all__ = ["NO_MODEL", "play_back"]
-
 NO_MODEL = -1
 """The ``model_version`` of steps in which no model acted."""
 

@@ -29,8 +29,6 @@ from tengen.games import check_allowed
 from tengen.inference import InferenceConfig
 from tengen.run import close_owned, own_files
 
-__all__ = ["GamesOfGeneration", "SelfplayProcesses"]
-
 _MAX_DEATHS = 5
 """Number of times that a process may die in a row, without finishing a game, before an
 error is raised."""

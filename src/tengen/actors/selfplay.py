@@ -18,8 +18,6 @@ from tengen.actors.selfplay_config import SelfplayConfig
 from tengen.games import Game, core_game
 from tengen.inference import Backend, LaneBackend
 
-__all__ = ["GenerationReport", "play_generation"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationReport:

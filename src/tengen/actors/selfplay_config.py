@@ -11,9 +11,6 @@ from tengen.config import check, fill_native
 from tengen.games import GoVariety
 from tengen.search import MAX_SIMULATIONS, SearchConfig
 
-__all__ = ["MAX_SLOTS", "BootstrapConfig", "SelfplayConfig"]
-
-
 MAX_SLOTS = 4096
 """Maximum number of games that one thread plays concurrently."""
 

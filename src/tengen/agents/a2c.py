@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["A2c", "A2cUpdate"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class A2c(PolicyAgent):

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tengen.learners import Update
     from tengen.nets import Net
 
-__all__ = ["Agent"]
-
 
 class Agent(OpenConfig, package="tengen.agents"):
     """A complete algorithm: its settings, and the methods that depend on them.

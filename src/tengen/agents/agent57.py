@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["Agent57", "Agent57Update"]
-
 # Prefixes of the outputs of the two values, and of their metrics.
 _HEADS = ("", "intrinsic_")
 _LEAST_SCALE = 0.01

@@ -39,8 +39,6 @@ from tengen.tensors import Signature
 if TYPE_CHECKING:
     from tengen.nets import Net
 
-__all__ = ["AlphaZero"]
-
 # Number of random games for estimating the mean length of a game in plies.
 _PLIES_GAMES = 4
 

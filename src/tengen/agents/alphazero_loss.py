@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from tengen.nets import Auxiliary, BoardNet, Net
 
-__all__ = ["AlphaZeroLossConfig", "AlphaZeroUpdate"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class AlphaZeroLossConfig:

@@ -11,8 +11,6 @@ from tengen.nets.impala import ImpalaConfig
 from tengen.nets.memory import ImageConfig, MemoryConfig
 from tengen.nets.nature import NatureConfig
 
-__all__ = ["net_for", "shows_boards", "shows_screens"]
-
 # Minimum image side for Nature DQN's three convolutions; smaller images are boards.
 _SMALLEST_SCREEN = 36
 

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["Dqn", "DqnUpdate", "TransitionEnds"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Dqn(QAgent):

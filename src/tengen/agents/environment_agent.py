@@ -39,8 +39,6 @@ from tengen.learners import LearnerConfig
 from tengen.nets import NetConfig
 from tengen.tensors import CHOICE_OUTPUTS, GLOBAL_STATE, Signature, TensorSpec
 
-__all__ = ["EnvironmentAgent"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentAgent(Agent):

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["Iqn", "IqnUpdate"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Iqn(Dqn):

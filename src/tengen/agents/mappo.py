@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["Mappo", "MappoUpdate"]
-
 _CRITIC = "critic."
 
 

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from tengen.nets import Net
     from tengen.nets.modules.novelty import CuriousNet
 
-__all__ = ["Ngu", "NguUpdate"]
-
 _NUM_FEATURES = 32
 _NUM_INVERSE_UNITS = 128
 _INVERSE = "inverse."

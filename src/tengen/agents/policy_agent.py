@@ -21,8 +21,6 @@ from tengen.experience import ItemLayout
 from tengen.nets import NetConfig
 from tengen.tensors import FRAMES, SCALED_POLICY, Signature, TensorSpec
 
-__all__ = ["PolicyAgent"]
-
 # Bounds of a scaled action are -_BOUND and _BOUND.
 _BOUND = 2.0
 # Action ranges with a half width between _LEAST and _MOST are not scaled.

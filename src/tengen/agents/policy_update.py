@@ -16,13 +16,6 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = [
-    "ADVANTAGE_SQUARE",
-    "PolicyUpdate",
-    "ReturnScale",
-    "RunningSquare",
-]
-
 # Decay of the running mean per batch, for a horizon of about a hundred batches.
 _DECAY = 0.99
 # A batch's mean square is clipped to this multiple of the running mean. So one batch at

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["Ppo", "PpoUpdate", "shuffled_parts"]
-
 # Default maximum lag in batches, five times the usual lag of actors in other processes.
 _LAG_BATCHES = 25
 

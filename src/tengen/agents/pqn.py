@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["Pqn", "PqnUpdate"]
-
 # Actors in other processes usually have a hundredth of this lag.
 _MAX_LAG = 1_000
 

@@ -25,19 +25,6 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = [
-    "LEAST_PRIORITY",
-    "Q_BEST",
-    "Q_TAKEN",
-    "EpsilonAgent",
-    "QAgent",
-    "TargetUpdate",
-    "acting_errors",
-    "q_values",
-    "signed_hyperbolic",
-    "signed_parabolic",
-]
-
 _MANY_COPIES = 256
 
 LEAST_PRIORITY = 1e-6

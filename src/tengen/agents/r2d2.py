@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["R2d2", "R2d2Update"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class R2d2(QAgent):

@@ -18,8 +18,6 @@ from typing import ClassVar, Literal
 
 from tengen.agents.r2d2 import R2d2
 
-__all__ = ["R2d3"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class R2d3(R2d2):

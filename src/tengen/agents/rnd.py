@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["Rnd", "RndUpdate"]
-
 _VALUE = "intrinsic_value"
 _REWARD = "intrinsic_reward"
 # Prefix of columns with the observation that an action led to.

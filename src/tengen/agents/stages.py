@@ -15,8 +15,6 @@ from tengen.bounds import bounded, check_fields
 from tengen.errors import UsageError
 from tengen.nets import NetConfig
 
-__all__ = ["History", "NetStage", "growing_stages", "num_begun"]
-
 
 class History(NamedTuple):
     """The budget that a run has used so far, and its expected total."""

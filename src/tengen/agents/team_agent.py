@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["TeamAgent", "TeamUpdate", "agent_rows"]
-
 # Weight of the largest TD error in the priority of a sequence, as in R2D2.
 _ETA = 0.9
 

@@ -14,8 +14,6 @@ from typing import Literal
 
 from tengen.agents.team_agent import TeamAgent
 
-__all__ = ["Vdn"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Vdn(TeamAgent):

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["Vtrace", "VtraceUpdate"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Vtrace(PolicyAgent):

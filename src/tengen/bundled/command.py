@@ -15,8 +15,6 @@ from tengen.bundled.players import (
 )
 from tengen.config import to_dict
 
-__all__ = ["add_arguments", "players"]
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command-line arguments of ``tengen players`` to ``parser``."""

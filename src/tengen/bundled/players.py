@@ -13,23 +13,6 @@ from tengen.errors import UsageError, did_you_mean, os_reason
 from tengen.run import read_object
 from tengen.search import Level
 
-__all__ = [
-    "BUNDLED",
-    "FOLDER",
-    "MANIFEST_FILE",
-    "MANIFEST_SCHEMA",
-    "Manifest",
-    "RatedLevel",
-    "Strength",
-    "bundled_folder",
-    "bundled_name",
-    "bundled_names",
-    "find_level",
-    "known_name",
-    "level_of",
-    "read_manifest",
-]
-
 MANIFEST_FILE = "player.json"
 """Name of the manifest file in a bundled player's model directory."""
 MANIFEST_SCHEMA = 1

@@ -21,22 +21,6 @@ from tengen.observe.progress_line import ProgressLine
 from tengen.run import available_cores
 from tengen.run.machine import cpu_features, cpu_name
 
-__all__ = [
-    "EXTRAS",
-    "Finding",
-    "add_arguments",
-    "check_choices",
-    "check_extras",
-    "check_machine",
-    "check_required",
-    "core",
-    "cores",
-    "doctor",
-    "examine",
-    "kernels",
-    "package",
-]
-
 State = Literal["ok", "absent", "bad"]
 
 

@@ -20,8 +20,6 @@ from typing import Any
 from tengen.config import check
 from tengen.errors import UsageError
 
-__all__ = ["add_arguments", "env_new", "game_new"]
-
 _MAX_LENGTH = 60
 # Placeholders for the module name and the class name in the template files.
 _MODULE, _CLASS = "starter_module", "StarterClass"

@@ -24,18 +24,6 @@ from tengen.envs.gymnasium_env import make_guarded
 from tengen.envs.parallel_env import copies_of
 from tengen.errors import RunError, UsageError
 
-__all__ = [
-    "RENDER_MODE",
-    "Camera",
-    "FilmedEnv",
-    "ObservedCamera",
-    "Picture",
-    "RenderCamera",
-    "draw_planes",
-    "draw_screen",
-    "film_copies",
-]
-
 Picture: TypeAlias = NDArray[np.uint8]
 """A video frame, ``[H, W, 3]`` uint8 RGB."""
 

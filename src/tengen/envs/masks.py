@@ -15,8 +15,6 @@ from tengen.envs.env import ActionSpec
 from tengen.errors import UsageError
 from tengen.tensors import ACTION_MASK
 
-__all__ = ["ActionMasks", "is_masked", "legal_actions", "nth_legal"]
-
 
 def is_masked(space: Any) -> bool:
     """Returns whether an observation space is a ``Dict`` with an action mask."""

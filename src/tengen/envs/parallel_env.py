@@ -41,8 +41,6 @@ from tengen.envs.spaces import Actions, Observations
 from tengen.errors import EnvError, TengenError, UsageError
 from tengen.tensors import ACTION_MASK, GLOBAL_STATE, TensorSpec
 
-__all__ = ["ParallelEnv", "copies_of"]
-
 
 def copies_of(
     make_one: Callable[[], Any], num_envs: int, seed: int, *, name: str

@@ -31,19 +31,6 @@ from tengen.envs.timely import TimelyEnv
 from tengen.errors import RunError, TengenWarning, UsageError
 from tengen.games import check_allowed, is_program, load_program
 
-__all__ = [
-    "SUITES",
-    "env_spec",
-    "is_known",
-    "make",
-    "make_filmed",
-    "make_groups",
-    "maker_of_one",
-    "names",
-    "prefixes",
-    "with_protocol",
-]
-
 # Time limits for creating an environment to get its spec, and for closing it. A run's
 # step_timeout_s is not known yet.
 _SPEC_TIMEOUT_S, _CLOSE_TIMEOUT_S = 300.0, 30.0

@@ -24,8 +24,6 @@ from tengen.envs.masks import is_masked, legal_actions
 from tengen.errors import UsageError
 from tengen.tensors import ACTION_MASK, TensorSpec
 
-__all__ = ["Actions", "Observations"]
-
 # Maps a Gymnasium space's dtype to the smallest torch dtype that holds its values.
 _DTYPES = {
     "bool": "bool",

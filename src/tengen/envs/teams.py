@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from tengen.envs.env import EnvSpec, Step
 
-__all__ = ["joint_step", "team_rewards"]
-
 
 def team_rewards(
     reward: NDArray[np.float32], spec: EnvSpec

@@ -24,8 +24,6 @@ from tengen.errors import RunError, TengenWarning
 from tengen.observe.cpu_time import kill_descendants
 from tengen.own_process import is_own_process
 
-__all__ = ["Deadline", "HangError", "TimelyEnv"]
-
 _Result = TypeVar("_Result")
 
 

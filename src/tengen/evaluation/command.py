@@ -30,8 +30,6 @@ from tengen.overrides import override
 from tengen.run import available_cores, usable_threads
 from tengen.search import PlayConfig
 
-__all__ = ["add_arguments", "match"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class MatchSettings:

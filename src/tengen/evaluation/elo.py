@@ -21,18 +21,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "ELO_LIMIT",
-    "NUM_PAIR_RESULTS",
-    "Z_95",
-    "PairedTally",
-    "Tally",
-    "elo_of_score",
-    "expected_score",
-    "log_likelihood_ratio",
-    "sprt_bounds",
-]
-
 Z_95 = 1.959963984540054
 """Half-width of a 95 % confidence interval, in standard errors (normal
 distribution)."""

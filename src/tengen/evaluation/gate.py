@@ -26,18 +26,6 @@ from tengen.evaluation.played_game import PlayedGame
 from tengen.evaluation.players import ModelPlayer
 from tengen.games import Book, Game
 
-__all__ = [
-    "AcceptAllGate",
-    "GateConfig",
-    "GateResults",
-    "GateVerdict",
-    "MatchGate",
-    "PlayedGate",
-    "SprtGate",
-    "decide",
-    "judge",
-]
-
 # Maximum Elo difference of a hypothesis, at which the weaker side hardly ever wins.
 _MAX_ELO = 1000.0
 

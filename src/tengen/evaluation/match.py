@@ -30,16 +30,6 @@ from tengen.games import Book, Game, core_game
 from tengen.run import MAX_THREADS
 from tengen.search import MAX_SIMULATIONS, draw_seed
 
-__all__ = [
-    "MAX_GAMES",
-    "MAX_SEED",
-    "MatchReport",
-    "MatchStopped",
-    "check_moves",
-    "play_match",
-    "stopped_by",
-]
-
 MAX_GAMES = 10_000_000
 """The maximum number of games in a match."""
 MAX_SEED = (1 << 63) - 1

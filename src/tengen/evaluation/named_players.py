@@ -20,14 +20,6 @@ from tengen.inference import search_outputs
 from tengen.models import ModelDir, resolve_model
 from tengen.search import PlayConfig
 
-__all__ = [
-    "find_player",
-    "fixed_player",
-    "is_engine",
-    "open_model",
-    "open_player",
-]
-
 _ENGINES = (GtpPlayer, GomocupPlayer)
 _MAX_PLAYOUTS = 10_000_000
 

@@ -19,15 +19,6 @@ from tengen.games.sgf import GoRecord, write_sgf
 from tengen.run import make_directory, publish_file
 from tengen.run.publish import reach
 
-__all__ = [
-    "Dispute",
-    "MatchJournal",
-    "PlayedGame",
-    "SgfFolder",
-    "games_jsonl",
-    "write_games",
-]
-
 _ADVICE = "remove it, and its games are played again"
 
 

@@ -31,17 +31,6 @@ from tengen.inference.openvino_backend import (
 from tengen.models import ModelDir
 from tengen.search import Level, PlayConfig, PlayPrecision
 
-__all__ = [
-    "EnginePlayer",
-    "GomocupPlayer",
-    "GtpPlayer",
-    "MatchPlayer",
-    "MctsPlayer",
-    "ModelPlayer",
-    "RandomPlayer",
-    "open_for_play",
-]
-
 
 @dataclass(frozen=True)
 class RandomPlayer:

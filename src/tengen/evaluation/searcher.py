@@ -21,8 +21,6 @@ from tengen.games import Game, core_game
 from tengen.inference import Backend, Runner, bind_port, drive
 from tengen.search import SearchConfig, draw_seed
 
-__all__ = ["PortSide", "Searcher", "Side", "TreeSide", "batch_rows"]
-
 _MAX_BATCH_ROWS = 8
 # Maximum share of a search's simulations in flight. It is small because simulations in
 # flight together cannot use each other's results.

@@ -8,8 +8,6 @@ from tengen.bounds import bounded, check_fields
 from tengen.config import check
 from tengen.evaluation.match import MAX_GAMES, check_moves
 
-__all__ = ["TargetConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TargetConfig:

@@ -16,14 +16,6 @@ from tengen.experience.rows.imported import newest_files
 from tengen.open_config import OpenConfig
 from tengen.store import RateLimits, Selector
 
-__all__ = [
-    "ExperienceConfig",
-    "GenerationsConfig",
-    "ReplayConfig",
-    "SamplesPerInsertConfig",
-    "WindowConfig",
-]
-
 _MAX_GAMES = 10_000_000
 _MAX_GENERATIONS = 1000
 _MAX_ITEMS = 2**28 - 1

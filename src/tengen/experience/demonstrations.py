@@ -43,14 +43,6 @@ from tengen.run import (
 )
 from tengen.tensors import ACTION_MASK, TensorSpec
 
-__all__ = [
-    "Contents",
-    "Demonstrations",
-    "Episode",
-    "check_new_folder",
-    "write_demonstrations",
-]
-
 _SCHEMA = 1
 _NAME = "demonstrations.json"
 _ADVICE = "record or import the demonstrations again"

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from tengen.errors import RunError
 from tengen.store import Batch
 
-__all__ = ["Divided", "Experience", "ExperiencePart", "Followed"]
-
 
 class Divided(NamedTuple):
     """A batch that is divided between several learners and not sampled yet."""

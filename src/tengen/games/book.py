@@ -19,16 +19,6 @@ from tengen.errors import TengenError, UsageError, os_reason
 from tengen.games.protocol import Game
 from tengen.run import newer_schema
 
-__all__ = [
-    "BOOK_SCHEMA",
-    "MAX_OPENINGS",
-    "Book",
-    "openings_text",
-    "parse_book",
-    "read_book",
-    "read_book_bytes",
-]
-
 BOOK_SCHEMA = 1
 """The schema version of new books, and the newest version that can be read."""
 MAX_OPENINGS = 65_536

@@ -18,19 +18,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NewType
 
-__all__ = [
-    "FRAGMENT_STYLE",
-    "Board",
-    "Heat",
-    "Markup",
-    "board_svg",
-    "element",
-    "position_figure",
-    "read_board",
-    "table",
-    "text",
-]
-
 Markup = NewType("Markup", str)
 """HTML or SVG in which external text is escaped. Only this module creates it."""
 

@@ -17,8 +17,6 @@ from tengen.errors import UsageError
 from tengen.games.protocol import Game, State
 from tengen.games.registry import open_game
 
-__all__ = ["Framed"]
-
 _PLANES = re.compile("/planes=[a-z]+$")
 
 

@@ -19,16 +19,6 @@ from tengen._core import GoRules
 from tengen.games.positions import position_after
 from tengen.games.registry import open_game
 
-__all__ = [
-    "GO_COLUMNS",
-    "go_result",
-    "read_go_rules",
-    "read_vertex",
-    "rules_as_json",
-    "rules_as_text",
-    "write_vertex",
-]
-
 GO_COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 """The letters of the board's columns in GTP; the letter I is skipped."""
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 
-__all__ = ["GoTurns"]
-
 
 class GoTurns:
     """Actions of alternating sides, with an inserted pass for each skipped turn.

@@ -21,8 +21,6 @@ from tengen.bounds import bounded, check_fields
 from tengen.config import check
 from tengen.errors import UsageError
 
-__all__ = ["GoVariety", "variants_of"]
-
 _MAX_STDEV = 100.0
 _MAX_VARIANTS = 100_000
 # The normal distribution of komi is truncated at this many standard deviations.

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from tengen.errors import UsageError
 from tengen.games.registry import open_game
 
-__all__ = ["GomokuRules", "read_cell", "read_gomoku_name", "write_cell"]
-
 _NAME = re.compile(r"gomoku/([0-9]{1,3})(/exact)?")
 _CELL = re.compile(r"\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*")
 

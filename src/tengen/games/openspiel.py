@@ -22,14 +22,6 @@ from tengen.distribution import pip_install
 from tengen.errors import UsageError, did_you_mean
 from tengen.games.protocol import Planes, PolicyLayout
 
-__all__ = [
-    "OPENSPIEL_PREFIX",
-    "RULES",
-    "OpenSpielGame",
-    "broken_rules",
-    "list_openspiel",
-]
-
 OPENSPIEL_PREFIX = "openspiel/"
 """The prefix of the task names of OpenSpiel games."""
 

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from tengen.games.protocol import Planes
 
-__all__ = ["stone_planes", "transform_cell", "transform_planes"]
-
 
 def stone_planes(board: ArrayLike, to_play: int) -> Planes:
     """Returns observation planes that suit most games of stones on a board.

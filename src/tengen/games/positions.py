@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from tengen import _core
 from tengen.games.protocol import Game, State
 
-__all__ = ["mean_random_plies", "position_after", "random_positions"]
-
 
 def position_after(game: Game, moves: Iterable[int]) -> State:
     """Returns the position after ``moves`` from the start of a game.

@@ -15,8 +15,6 @@ from typing import Any
 from tengen.errors import UsageError, did_you_mean
 from tengen.games.raised import RAISED
 
-__all__ = ["load_program", "make_program", "makes_environment"]
-
 
 def load_program(task: str) -> Callable[[], Any]:
     """Imports ``module:Name`` and returns the class or function, without calling it.

@@ -15,8 +15,6 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Game", "OwnGame", "Planes", "PolicyLayout", "State"]
-
 Planes = NDArray[np.float32]
 """The planes of an observation, ``[C, H, W]`` float32."""
 

@@ -13,14 +13,6 @@ from tengen.games.drawing import position_figure
 from tengen.games.protocol import OwnGame, Planes, PolicyLayout
 from tengen.games.raised import call_method
 
-__all__ = [
-    "PythonGame",
-    "PythonState",
-    "pretty_state",
-    "show_native_states",
-    "state_html",
-]
-
 
 class _Printer(Protocol):
     """The interface of IPython's pretty printer."""

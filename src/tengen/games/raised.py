@@ -6,8 +6,6 @@ from typing import Any
 
 from tengen.errors import UsageError
 
-__all__ = ["RAISED", "call_method", "raised"]
-
 RAISED = (Exception, SystemExit)
 """The exceptions that are converted, including the one that ``sys.exit`` raises."""
 

@@ -13,8 +13,6 @@ from tengen.games.protocol import Game
 from tengen.games.python_game import PythonGame, show_native_states
 from tengen.games.typed import check_allowed, is_program
 
-__all__ = ["is_game", "make", "names", "open_game"]
-
 # Random games that `make` plays to check a user's game: few enough for every start, and
 # sufficient to find a broken method.
 _NUM_CHECK_GAMES = 3

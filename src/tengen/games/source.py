@@ -22,8 +22,6 @@ from tengen.games.protocol import Game, OwnGame
 from tengen.games.python_game import PythonGame
 from tengen.games.raised import RAISED, raised
 
-__all__ = ["CoreGame", "OwnGameSource", "OwnStates", "core_game", "is_external"]
-
 # The values of the enum Outcome in core/games/game.h.
 _ONGOING, _FIRST_WINS, _SECOND_WINS, _DRAW = range(4)
 _OUTCOMES: dict[tuple[float, float], int] = {

@@ -16,15 +16,6 @@ import shlex
 from tengen.errors import UsageError
 from tengen.games.openspiel import OPENSPIEL_PREFIX
 
-__all__ = [
-    "add_task_argument",
-    "allow",
-    "check_allowed",
-    "check_typed",
-    "is_program",
-    "task_words",
-]
-
 _allowed: set[str] = set()
 """The tasks ``module:Class`` that this process may import."""
 

@@ -14,13 +14,6 @@ from tengen.errors import UsageError
 from tengen.nets import NetConfig
 from tengen.tensors import BoardSpec, Signature, TensorSpec
 
-__all__ = [
-    "Architecture",
-    "answered",
-    "parse_architecture",
-    "read_architecture",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture:

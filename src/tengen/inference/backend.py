@@ -23,26 +23,6 @@ from numpy.typing import NDArray
 from tengen.inference.config import BatchShape, Precision
 from tengen.tensors import Signature, TensorSpec
 
-__all__ = [
-    "NO_STATE",
-    "Arrays",
-    "Backend",
-    "Batches",
-    "DriveStats",
-    "FloatArray",
-    "Lane",
-    "LaneBackend",
-    "Port",
-    "RowLayout",
-    "Runner",
-    "SearchPort",
-    "allocate",
-    "bind_port",
-    "check_arrays",
-    "drive",
-    "search_outputs",
-]
-
 FloatArray = NDArray[np.float32]
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]

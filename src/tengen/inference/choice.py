@@ -37,15 +37,6 @@ from tengen.inference.openvino_backend import (
 if TYPE_CHECKING:
     from tengen.nets import Net
 
-__all__ = [
-    "Choice",
-    "check_machine",
-    "choose",
-    "devices_of",
-    "needs_graph",
-    "open_backend",
-]
-
 # A precision is chosen only if it is faster than the best higher precision by more than
 # this factor.
 _WORTHWHILE: dict[Precision, float] = {"bf16": 1.05, "int8": 1.1}

@@ -13,19 +13,6 @@ from tengen.bounds import bounded, check_fields
 from tengen.config import check
 from tengen.errors import UsageError
 
-__all__ = [
-    "BackendName",
-    "BatchShape",
-    "InferenceConfig",
-    "Precision",
-    "check_device_words",
-    "check_num_gpus",
-    "default_devices",
-    "has_bfloat16",
-    "has_driver",
-    "parse_devices",
-]
-
 _GPU = re.compile(r"cuda:(0|[1-9]\d{0,2})")
 _WITHOUT_AVX512 = ("DEFAULT", "NO AVX", "AVX2")
 

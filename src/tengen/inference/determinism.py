@@ -26,8 +26,6 @@ from tengen.inference.backend import (
 from tengen.inference.config import BatchShape, Precision
 from tengen.tensors import Signature
 
-__all__ = ["FixedBackend", "ProbeResult", "probe"]
-
 _Pairs = list[tuple[NDArray[Any], NDArray[Any]]]
 
 

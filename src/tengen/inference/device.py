@@ -25,20 +25,6 @@ from tengen.inference.backend import RowLayout
 from tengen.inference.torch_backend import LoadedHead
 from tengen.tensors import Signature, TensorSpec
 
-__all__ = [
-    "MIN_BUCKET_ROWS",
-    "Batch",
-    "CudaDevice",
-    "Device",
-    "Lane",
-    "Programs",
-    "Step",
-    "bucket_for",
-    "bucket_sizes",
-    "rate",
-    "unpack_rows",
-]
-
 Step = Callable[[], None]
 
 MIN_BUCKET_ROWS = 8

@@ -36,12 +36,6 @@ from tengen.inference.torch_backend import (
 )
 from tengen.nets import Net
 
-__all__ = [
-    "DeviceBackend",
-    "DeviceLane",
-    "open_on_devices",
-]
-
 _LANES_PER_DEVICE = 4
 """Number of lanes per device: one is filled, one waits, one computes, one is read."""
 

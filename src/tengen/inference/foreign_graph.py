@@ -17,8 +17,6 @@ from tengen.inference.config import BatchShape, Precision
 from tengen.inference.openvino_backend import compile_graph, read_graph
 from tengen.tensors import Signature
 
-__all__ = ["ForeignGraph"]
-
 _NUM_FEATURES = 13
 # Index of the input plane that is all ones if Black is to move.
 _BLACK_PLANE = 9

@@ -24,21 +24,6 @@ from tengen.inference.backend import NO_STATE, Arrays, FloatArray, check_arrays
 from tengen.inference.config import BatchShape, Precision
 from tengen.tensors import Signature
 
-__all__ = [
-    "INT8_FILE",
-    "INT8_RULE",
-    "ONNX_FILE",
-    "OpenVinoBackend",
-    "compile_graph",
-    "float_precision",
-    "has_int8_graph",
-    "is_installed",
-    "read_graph",
-    "require_precision",
-    "run_graph",
-    "supported_precisions",
-]
-
 ONNX_FILE = "model.onnx"
 """File name of the ONNX graph in a model directory; absent in runs that use torch."""
 

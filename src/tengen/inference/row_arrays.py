@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from tengen.tensors import Signature, TensorSpec
 
-__all__ = ["RowArrays"]
-
 _ALIGNMENT = 64
 _FIRST = TensorSpec(dtype="bool")
 

@@ -31,13 +31,6 @@ from tengen.inference.config import BatchShape, Precision
 from tengen.nets import InferenceHead, Net
 from tengen.tensors import Signature
 
-__all__ = [
-    "LoadedHead",
-    "TorchBackend",
-    "TorchRunner",
-    "load_head",
-]
-
 _threads = threading.local()
 
 

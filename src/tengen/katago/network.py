@@ -29,8 +29,6 @@ from tengen.katago.trunk import (
 )
 from tengen.nets.katago import NUM_KATAGO_POINT_PLANES, KatagoConfig
 
-__all__ = ["KatagoNetwork", "read_network"]
-
 _VERSIONS = (8, 17)
 _NUM_SPATIAL, _NUM_GLOBAL = 22, 19
 # Indices of the KataGo planes and global inputs that are used with area scoring and

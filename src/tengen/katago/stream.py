@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from tengen.errors import UsageError
 from tengen.run import OtherKindError, reading_file
 
-__all__ = ["NotSupportedError", "WeightStream", "check_name", "open_stream"]
-
 _MAX_WEIGHTS = 1 << 29
 _CHUNK_BYTES = 1 << 18
 _MAX_WORD = 128

@@ -14,22 +14,6 @@ from numpy.typing import NDArray
 from tengen.katago.stream import NotSupportedError, WeightStream
 from tengen.nets.katago import KatagoBlock
 
-__all__ = [
-    "Activations",
-    "Affine",
-    "Conv",
-    "Kind",
-    "Tensors",
-    "folded",
-    "put_affine",
-    "read_activation",
-    "read_affine",
-    "read_bias",
-    "read_blocks",
-    "read_conv",
-    "read_matrix",
-]
-
 _MAX_CHANNELS = 8192
 _MAX_SIDE = 9
 _ACTIVATIONS = {

@@ -9,8 +9,6 @@ from typing import Any
 
 from tengen.roles.spent import RunSpent
 
-__all__ = ["Budget", "Spending"]
-
 # The number of generations that should fit into a call's minutes. On an idle machine
 # with two cores the recipes complete 18 generations in ten minutes.
 _GENERATIONS = 8

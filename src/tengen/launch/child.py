@@ -57,8 +57,6 @@ from tengen.roles.role import Report
 from tengen.run import RunDirectory
 from tengen.transport import NoAnswer
 
-__all__ = ["PLACE_VARIABLE", "arguments", "main"]
-
 PLACE_VARIABLE = "TENGEN_PLACE"
 """The environment variable in which a cluster describes where a process runs."""
 

@@ -18,9 +18,6 @@ from tengen.launch.workers import Worker
 from tengen.roles import RunConfig, read_config
 from tengen.run import RunDirectory, lock_holder
 
-__all__ = ["Crew"]
-
-
 _MOST_GROWTH = 4
 """The maximum number of actors, as a multiple of the number at the start of the call.
 Inference has space for eight times that number, including actors that died recently."""

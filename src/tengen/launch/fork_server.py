@@ -39,8 +39,6 @@ from tengen.launch import child
 from tengen.roles import read_config
 from tengen.run import RunDirectory
 
-__all__ = ["MOST_BYTES", "STATUS", "main"]
-
 STATUS = struct.Struct("<i")
 """Format of the exit status in the pipe: the exit code, or the negated number of the
 signal that ended the process."""

@@ -13,8 +13,6 @@ from tengen.launch.launcher import Handle
 from tengen.launch.messages import Alive, Begun, Message, Progress, Stop
 from tengen.launch.wire import Stream, Ticket
 
-__all__ = ["Child"]
-
 _JOINING_S = 0.1
 _BEGUN_S = 60.0
 _UNSEEN_S = 60.0

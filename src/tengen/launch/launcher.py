@@ -23,18 +23,6 @@ from tengen.roles import RunConfig, StopListener
 from tengen.roles.doors import Connect, check_doors
 from tengen.run import RunDirectory, run_identity
 
-__all__ = [
-    "Command",
-    "Handle",
-    "Launcher",
-    "Placed",
-    "Poll",
-    "TrainingCall",
-    "log_name",
-    "match_places",
-    "role_command",
-]
-
 _LEARNERS = (("learn",), ("follow",))
 
 

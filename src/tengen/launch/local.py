@@ -39,8 +39,6 @@ from tengen.roles import RunConfig
 from tengen.run import RunDirectory
 from tengen.transport import OwnedSocket
 
-__all__ = ["ForkServer", "InlineLauncher", "LocalLauncher", "ended_by"]
-
 _FORKED_ROLES = ("actor",)
 _DEVICES = "CUDA_VISIBLE_DEVICES"
 

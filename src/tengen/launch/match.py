@@ -19,8 +19,6 @@ from tengen.launch.taking import Waiting
 from tengen.launch.workers import EVAL, Worker
 from tengen.roles.config.run_config import Schedule
 
-__all__ = ["meet_target"]
-
 
 def meet_target(
     processes: Processes, places: Sequence[Placed], call: TrainingCall

@@ -21,23 +21,6 @@ from typing import Any
 
 from tengen.errors import RunError
 
-__all__ = [
-    "MOST_BYTES",
-    "Alive",
-    "Begun",
-    "Dying",
-    "Failed",
-    "Message",
-    "Note",
-    "Progress",
-    "Report",
-    "Saved",
-    "Stop",
-    "Turn",
-    "decode",
-    "encode",
-]
-
 MOST_BYTES = 4 << 20
 """The maximum size of an encoded message in bytes."""
 

@@ -66,8 +66,6 @@ from tengen.roles import RunConfig
 from tengen.roles.doors import check_doors
 from tengen.run import available_cores, lock_holder
 
-__all__ = ["MpiLauncher", "hand_out", "introduce", "meet"]
-
 # Environment variables with the rank, set by Open MPI, Slurm's srun, and MPICH.
 _STARTED = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 _LEFT_S = 600.0

@@ -27,15 +27,6 @@ from tengen.remote import MIRROR_ROLES
 from tengen.roles.doors import TOKEN_VARIABLE
 from tengen.run import RunDirectory, run_token
 
-__all__ = [
-    "OnDeath",
-    "OnProgress",
-    "Processes",
-    "RoleProcess",
-    "close_all",
-    "kill_stopping",
-]
-
 OnProgress = Callable[[dict[str, Any]], None]
 """Called with a role's progress report during a turn."""
 OnDeath = Callable[[str, str], None]

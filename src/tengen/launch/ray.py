@@ -65,8 +65,6 @@ from tengen.roles import RunConfig
 from tengen.roles.doors import connect_to
 from tengen.run import RunDirectory, run_identity
 
-__all__ = ["RayLauncher"]
-
 _PROBE_S = 600.0
 _PIN = 0.001
 """The amount to request of the resource ``Node.resource``, of which a host has 1."""

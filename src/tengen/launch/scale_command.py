@@ -11,8 +11,6 @@ from tengen.roles import change_config, read_config, write_config
 from tengen.roles.config.run_file import RUN_LOCK
 from tengen.run import RunDirectory, check_no_mirror
 
-__all__ = ["add_arguments", "scale"]
-
 _WORDS = {"actors": "actor"}
 
 

@@ -48,8 +48,6 @@ from tengen.roles.inputs import with_games
 from tengen.roles.spent import read_spent, record_spent
 from tengen.run import remove_services
 
-__all__ = ["run_schedule"]
-
 _POLL_S = 0.5
 _IDLE_S = 0.05
 _PLAYING_SHARE = 0.5

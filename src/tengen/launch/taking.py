@@ -25,8 +25,6 @@ from tengen.roles.config.launch import LaunchConfig
 from tengen.roles.config.run_config import Schedule
 from tengen.roles.config.run_file import record_generation
 
-__all__ = ["TurnTaker", "Waiting"]
-
 _TELL_S = 2.0
 
 

@@ -38,8 +38,6 @@ from tengen.transport import (
 )
 from tengen.transport import Message as Question
 
-__all__ = ["TICKET_VARIABLE", "Hub", "Stream", "Ticket", "join"]
-
 TICKET_VARIABLE = "TENGEN_RUNNER_TICKET"
 """The environment variable with the ticket that a process needs to join its runner."""
 

@@ -9,15 +9,6 @@ from dataclasses import dataclass
 from tengen.observe import Place
 from tengen.roles import RunConfig
 
-__all__ = [
-    "EVAL",
-    "Worker",
-    "with_cores",
-    "with_count",
-    "workers_at_once",
-    "workers_in_turns",
-]
-
 _LEARNING_PART = 4
 _LEARN, _FOLLOW = "learn", "follow"
 

@@ -15,14 +15,6 @@ from tengen.learners.group import Group
 from tengen.learners.update import Update
 from tengen.store import Batch
 
-__all__ = [
-    "BatchAhead",
-    "LearnedRows",
-    "joined_priorities",
-    "placed",
-    "rows_to_learn",
-]
-
 
 class BatchAhead:
     """Samples batches in sequence, at most one in advance. Not thread-safe.

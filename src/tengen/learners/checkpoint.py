@@ -31,18 +31,6 @@ from tengen.tensors import Signature
 if TYPE_CHECKING:
     from tengen.learners.loop import Learner
 
-__all__ = [
-    "CHECKPOINT_ADVICE",
-    "SavedModel",
-    "damaged_checkpoint",
-    "load_checkpoint",
-    "read_checkpoint_json",
-    "read_extra",
-    "read_model",
-    "save_checkpoint",
-    "write_checkpoint_json",
-]
-
 _SCHEMA = 6
 # The oldest readable schema; older checkpoints lack the network's signature.
 _OLDEST_SCHEMA = 5

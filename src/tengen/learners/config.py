@@ -10,13 +10,6 @@ from tengen.bounds import bounded, check_fields
 from tengen.config import check
 from tengen.inference import check_device_words
 
-__all__ = [
-    "AdamWConfig",
-    "LearnerConfig",
-    "OptimizerConfig",
-    "SgdConfig",
-]
-
 # Settings that must keep their defaults if ``rates`` defines the learning rate.
 _WITHOUT_RATES = ("learning_rate", "num_warmup_steps", "cooldown")
 

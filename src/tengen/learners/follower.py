@@ -22,8 +22,6 @@ from tengen.learners.team import PATIENCE_S
 from tengen.learners.torch_group import TorchGroup
 from tengen.store import Batch
 
-__all__ = ["Follower"]
-
 _LOOK_S = 0.1
 # Seconds to wait, after sampling failed, for the leader's connection to end.
 _END_S = 1.0

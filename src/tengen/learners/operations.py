@@ -15,8 +15,6 @@ from torch import Tensor
 
 from tengen.learners.recording import Call, NotRecordable, memory_of, tensors_in
 
-__all__ = ["FUNCTIONS", "TYPES", "Step", "Translation"]
-
 TYPES = {
     torch.bool: 0,
     torch.uint8: 1,

@@ -23,8 +23,6 @@ from tengen.errors import RunError
 from tengen.learners.config import OptimizerConfig, SgdConfig
 from tengen.nets import Net
 
-__all__ = ["Optimizer", "learning_rate_at"]
-
 _MOST_OF_A_CALL = 0.5
 
 

@@ -37,16 +37,6 @@ from tengen import __version__
 from tengen.errors import UsageError
 from tengen.transport import Dialect, Message
 
-__all__ = [
-    "LEARNERS",
-    "Grace",
-    "Member",
-    "Pauses",
-    "Peer",
-    "check_versions",
-    "greeting",
-]
-
 # Seconds that a learner waits for the group to complete a step after a stop.
 _GRACE_S = 5.0
 

@@ -24,8 +24,6 @@ from tengen.learners.group import Group
 from tengen.learners.update import Update
 from tengen.nets import Net
 
-__all__ = ["Part", "Shards", "preferred_dtype"]
-
 T = TypeVar("T")
 
 # Alignment of each gradient for vector registers, in elements of 4 bytes.

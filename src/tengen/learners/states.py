@@ -17,13 +17,6 @@ from tengen.learners.update import Update
 from tengen.nets import Net
 from tengen.nets.modules.centre import without_mean
 
-__all__ = [
-    "LearnerState",
-    "Trained",
-    "packed_state",
-    "unpacked_state",
-]
-
 _COUNTS = "counts"
 
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from tengen.experience import Experience
     from tengen.learners.loop import Learner
 
-__all__ = ["PATIENCE_S", "Team", "gpu_name"]
-
 PATIENCE_S = 330.0
 """Maximum time that learners of a group wait for each other in a step, in seconds. It
 is far longer than a straggler's delay. A wait also stops when the other process ends.

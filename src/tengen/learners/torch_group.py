@@ -30,8 +30,6 @@ from tengen.learners.group import GroupLost, Place, row_bounds
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["GLOO", "NCCL", "Meeting", "TorchGroup"]
-
 GLOO = "gloo"
 NCCL = "nccl"
 

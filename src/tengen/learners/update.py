@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-__all__ = ["LossParts", "Update", "load_module", "module_state"]
-
 
 def module_state(prefix: str, module: nn.Module) -> dict[str, Tensor]:
     """Returns a module's tensors for ``Update.state``, named with a prefix."""

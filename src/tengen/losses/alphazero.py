@@ -17,14 +17,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = [
-    "policy_accuracy",
-    "policy_cross_entropy",
-    "value_accuracy",
-    "value_cross_entropy",
-    "value_squared_error",
-]
-
 
 def policy_cross_entropy(
     policy_logits: Tensor, legal: Tensor | None, policy_target: Tensor

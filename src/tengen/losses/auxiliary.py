@@ -15,16 +15,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = [
-    "horizon_cross_entropy",
-    "lead_huber",
-    "mean_score_huber",
-    "ownership_cross_entropy",
-    "reply_cross_entropy",
-    "score_distribution",
-    "score_losses",
-]
-
 # Errors beyond which the Huber losses of mean score and lead are linear, in points.
 _MEAN_SCORE_POINTS = 12.0
 _LEAD_POINTS = 8.0

@@ -27,8 +27,6 @@ from torch import Tensor
 if TYPE_CHECKING:
     from tengen.envs import Scale
 
-__all__ = ["Categorical", "DiagonalGaussian", "Distribution", "make_distribution"]
-
 # Bounds of the logarithm of a standard deviation, as in soft actor-critic.
 _MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
 

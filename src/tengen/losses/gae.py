@@ -17,8 +17,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["GaeTargets", "gae_targets"]
-
 
 class GaeTargets(NamedTuple):
     """GAE targets for the policy loss and the baseline loss, without gradient."""

@@ -18,15 +18,6 @@ from torch import Tensor
 
 from tengen.losses.vtrace import baseline_loss
 
-__all__ = [
-    "approximate_kl",
-    "clipped_surrogate_loss",
-    "clipped_value_loss",
-    "explained_variance",
-    "is_clipped",
-    "normalise",
-]
-
 # Maximum log-ratio. An infinite ratio would make even clipped gradients NaN.
 _MAX_LOG_RATIO = 20.0
 

@@ -22,19 +22,6 @@ from torch.nn import functional
 
 from tengen.tensors import ILLEGAL
 
-__all__ = [
-    "double_q_values",
-    "dueling",
-    "mixed_values",
-    "n_step_targets",
-    "quantile_huber_loss",
-    "sequence_priorities",
-    "signed_hyperbolic",
-    "signed_parabolic",
-    "td_errors",
-    "td_loss",
-]
-
 
 def n_step_targets(
     *,

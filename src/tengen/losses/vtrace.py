@@ -17,12 +17,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = [
-    "VtraceTargets",
-    "baseline_loss",
-    "vtrace_targets",
-]
-
 
 class VtraceTargets(NamedTuple):
     """V-trace targets for the policy loss and the baseline loss, without gradient."""

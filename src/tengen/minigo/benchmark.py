@@ -17,8 +17,6 @@ from tengen.minigo.target_files import (
 from tengen.observe.target import TargetResult
 from tengen.run import RunDirectory
 
-__all__ = ["BenchmarkRun", "Settings", "read_benchmark"]
-
 # Tolerance for comparing times, which the files round to milliseconds.
 _SAME_S = 1e-3
 

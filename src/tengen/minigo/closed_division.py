@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["FIXED", "open_because"]
-
 FIXED: dict[str, Any] = {
     "task": "go/19/nosuicide/planes=minigo",
     "net.kind": "minigo",

@@ -17,8 +17,6 @@ from tengen.observe.target import TargetResult, read_target, target_line
 from tengen.roles import RoleContext, StopListener, read_config
 from tengen.run import RunDirectory, check_no_mirror, check_writable, usable_threads
 
-__all__ = ["evaluate_models", "has_target"]
-
 _INTERRUPTED = 130
 
 

@@ -22,14 +22,6 @@ from tengen.models.load import read_meta
 from tengen.roles.spent import read_began
 from tengen.run import RunDirectory, make_directory, publish_json, read_object
 
-__all__ = [
-    "has_calls",
-    "has_history",
-    "note_call",
-    "publish_history",
-    "run_open_because",
-]
-
 _SCHEMA = 1
 _CALLS = "calls.json"
 _ADVICE = "restore it from a copy; without it the run has no result"

@@ -41,15 +41,6 @@ from tengen.nets import board_of
 from tengen.observe.progress_line import ProgressLine
 from tengen.run import OtherKindError, check_writable, reading_file
 
-__all__ = [
-    "Layout",
-    "add_arguments",
-    "import_examples",
-    "import_minigo",
-    "read_examples",
-    "side_of",
-]
-
 Layout: TypeAlias = Literal["nchw", "nhwc"]
 """Axis order of an example's planes: channels first or channels last."""
 

@@ -19,18 +19,6 @@ from tengen.minigo.benchmark import BenchmarkRun, read_benchmark
 from tengen.observe.progress_line import ProgressLine
 from tengen.run import RunDirectory, check_new_file, publish_file
 
-__all__ = [
-    "ORGANISATION",
-    "STATUS",
-    "Event",
-    "add_arguments",
-    "check_package",
-    "make_events",
-    "mllog",
-    "open_because",
-    "write_mllog",
-]
-
 _PACKAGE = "mlperf_logging"
 # The folder that contains tengen, to which source paths in log lines are relative.
 _ROOT = Path(__file__).parents[2]

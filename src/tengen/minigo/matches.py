@@ -45,8 +45,6 @@ from tengen.roles.spent import read_began
 from tengen.run import RunDirectory, WriterLock, make_directory
 from tengen.run.publish import remove_directory
 
-__all__ = ["Room", "TargetMatches", "room_for"]
-
 _LOOK_S = 0.2
 _AHEAD = 2
 """How many matches after the first unfinished match a process may already play."""

@@ -25,17 +25,6 @@ from tengen.roles import RunConfig
 from tengen.run import RunDirectory, file_sha256, publish_json, read_object
 from tengen.search import PlayConfig
 
-__all__ = [
-    "check_terms",
-    "check_typed_opponent",
-    "checked_opponent",
-    "checked_target",
-    "is_network",
-    "keep_terms",
-    "open_opponent",
-    "opponent_digest",
-]
-
 _NAME = "agent.target.opponent"
 _ONNX = "onnx:"
 _TERMS = "terms.json"

@@ -13,14 +13,6 @@ from tengen.evaluation import TargetConfig
 from tengen.minigo.target_files import TargetFiles, TargetRecord
 from tengen.observe.target import TargetResult
 
-__all__ = [
-    "TargetMatch",
-    "evaluated",
-    "open_matches",
-    "smoothed_crossing",
-    "target_result",
-]
-
 _MAX_STEPS = 100
 _SMALL = 1e-10
 """The curve fit ends when a Newton step changes no weight by this much."""

@@ -22,8 +22,6 @@ from tengen.nets.minigo import MinigoConfig
 from tengen.roles import RunConfig
 from tengen.search import PlayConfig, SearchConfig
 
-__all__ = ["SMALL_BOARDS", "minigo", "minigo_small", "serves_minigo", "serves_small"]
-
 _BOARD = re.compile("go/([0-9]+)")
 _RULES = "/nosuicide/planes=minigo"
 _POINTS_OF_19 = 19 * 19

@@ -40,8 +40,6 @@ from tengen.run import (
 )
 from tengen.run.publish import remove_directory
 
-__all__ = ["Clock", "TargetFiles", "TargetRecord", "TrainedGeneration"]
-
 _CLOCK, _GENERATIONS = "clock.json", "generations.jsonl"
 _ADVICE = "restore it from a copy, or remove it, and its games are played again"
 _RESTORE = "restore it from a copy"

@@ -23,15 +23,6 @@ from numpy.typing import NDArray
 from tengen.minigo.wire import Message, check_crc, read_bounded, read_varint
 from tengen.run import reading_file
 
-__all__ = [
-    "DTYPES",
-    "Checkpoint",
-    "FrozenGraph",
-    "TensorFile",
-    "read_shape",
-    "read_table",
-]
-
 DTYPES: dict[int, np.dtype[np.generic]] = {1: np.dtype("<f4"), 9: np.dtype("<i8")}
 """Supported dtypes, by TensorFlow's type number. Tensors of other types are skipped."""
 

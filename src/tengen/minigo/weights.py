@@ -21,8 +21,6 @@ from tengen.experience.rows.imported import MAX_SIDE
 from tengen.minigo.tensors import TensorFile
 from tengen.nets.minigo import NUM_MINIGO_PLANES, MinigoConfig
 
-__all__ = ["MinigoWeights", "read_weights"]
-
 _STEP = "global_step"
 _MAX_WEIGHTS = 1 << 26
 _KIND = "download a checkpoint of minigo 0.7 or later"

@@ -22,8 +22,6 @@ from tengen.inference import (
     open_backend,
 )
 
-__all__ = ["ExportCheck", "check_export", "evaluate"]
-
 _Floats = NDArray[np.float32]
 
 _REFERENCE = InferenceConfig(backend="torch", precision="fp32", batch_shape="dynamic")

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     # At run time, only the functions that need onnx import it.
     import onnx
 
-__all__ = ["ModelExporter", "OnnxTemplate", "architecture_hash"]
-
 # Metadata key of a graph for the names of network tensors that inference never reads.
 _UNUSED_KEY = "tengen.unused"
 

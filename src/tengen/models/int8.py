@@ -23,8 +23,6 @@ from tengen.inference.openvino_backend import (
 from tengen.models.check import evaluate
 from tengen.models.load import INT8_FILE, ONNX_FILE
 
-__all__ = ["Int8Check", "can_quantise", "quantise"]
-
 _INT8 = InferenceConfig(backend="openvino", precision="int8", batch_shape="dynamic")
 # Every _HELD_OUT-th position is excluded from calibration and used for the comparison.
 _HELD_OUT = 3

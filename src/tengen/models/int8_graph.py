@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from tengen.errors import RunError
 from tengen.inference.openvino_backend import INT8_RULE
 
-__all__ = ["PEAK_PREFIX", "int8_graph", "peak_graph"]
-
 PEAK_PREFIX = "peak."
 """Prefix of the names of outputs with an activation's maximum in each row."""
 

@@ -26,8 +26,6 @@ from tengen.models.publish import publish_model
 from tengen.nets import board_of
 from tengen.run import file_sha256
 
-__all__ = ["add_int8_graph", "katago_model"]
-
 _FOLDER = "tengen/katago"
 # The version of the conversion, in the names of cache folders; increment on changes.
 _FORMAT = 1

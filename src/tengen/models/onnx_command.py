@@ -14,8 +14,6 @@ from tengen.observe.progress_line import ProgressLine
 from tengen.run import check_new_file, publish_file
 from tengen.tensors import TensorSpec
 
-__all__ = ["add_arguments", "export_onnx"]
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``data export-onnx``."""

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from tengen.errors import RunError
 
-__all__ = ["OPSET", "RULES", "GraphBuilder", "NoRuleError", "Value"]
-
 OPSET = 18
 
 # The end index of an ONNX slice that extends to the end of its axis.

@@ -34,8 +34,6 @@ from tengen.run import (
     publish_directory,
 )
 
-__all__ = ["accept", "next_number", "publish_model", "reject"]
-
 
 def publish_model(
     final: Path,

@@ -11,8 +11,6 @@ from tengen.models.katago_model import katago_model
 from tengen.models.load import META_FILE, ModelDir, load_model
 from tengen.run import RunDirectory
 
-__all__ = ["KATAGO", "resolve_model"]
-
 KATAGO = "katago:"
 """Prefix of a model name that is the path of a KataGo network file."""
 

@@ -32,8 +32,6 @@ from tengen.tensors import Signature, TensorSpec
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-__all__ = ["trace"]
-
 # An InferenceHead adds this prefix to the names of the network's tensors.
 _PREFIX = "net."
 # Arguments of torch functions that do not affect the result in a graph.

@@ -22,8 +22,6 @@ from tengen.games.protocol import Game
 from tengen.open_config import OpenConfig
 from tengen.tensors import EMBEDDING, BoardSpec, Signature
 
-__all__ = ["NUM_HORIZONS", "NetConfig", "board_of", "check_board"]
-
 NUM_HORIZONS: int = _core.NUM_HORIZONS
 """Number of short-term values that auxiliary heads estimate, one per horizon."""
 

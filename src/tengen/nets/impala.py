@@ -15,8 +15,6 @@ from tengen.config import check_range
 from tengen.nets.memory import MAX_CHANNELS, MAX_UNITS, ImageConfig, check_images
 from tengen.tensors import Signature
 
-__all__ = ["ImpalaConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ImpalaConfig(ImageConfig):

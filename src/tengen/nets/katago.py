@@ -14,13 +14,6 @@ from tengen.config import check
 from tengen.nets.config import NetConfig, check_board
 from tengen.tensors import Signature, TensorSpec
 
-__all__ = [
-    "NUM_KATAGO_PLANES",
-    "NUM_KATAGO_POINT_PLANES",
-    "KatagoBlock",
-    "KatagoConfig",
-]
-
 NUM_KATAGO_PLANES = 29
 """Number of observation planes of a game whose name ends with ``/planes=katago``."""
 NUM_KATAGO_POINT_PLANES = 18

@@ -15,18 +15,6 @@ from tengen.errors import UsageError
 from tengen.nets.config import NetConfig
 from tengen.tensors import FRAMES, Signature, TensorSpec
 
-__all__ = [
-    "MAX_CHANNELS",
-    "MAX_UINT8",
-    "MAX_UNITS",
-    "Image",
-    "ImageConfig",
-    "MemoryConfig",
-    "check_images",
-    "check_no_board",
-    "images_of",
-]
-
 # Upper bounds of settings; larger values are assumed to be typing errors.
 MAX_CHANNELS = 2048
 MAX_UNITS = 16_384

@@ -15,8 +15,6 @@ from tengen.config import check
 from tengen.nets.config import NetConfig, check_board
 from tengen.tensors import Signature
 
-__all__ = ["NUM_MINIGO_PLANES", "MinigoConfig"]
-
 NUM_MINIGO_PLANES = 14
 """Number of observation planes of a game whose name ends with ``/planes=minigo``."""
 

@@ -11,8 +11,6 @@ from tengen.config import check_literals
 from tengen.nets.memory import MAX_UNITS, MemoryConfig, check_no_board
 from tengen.tensors import Signature
 
-__all__ = ["MlpConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class MlpConfig(MemoryConfig):

@@ -14,8 +14,6 @@ from tengen.config import check, check_range
 from tengen.nets.memory import MAX_CHANNELS, MAX_UNITS, ImageConfig, check_images
 from tengen.tensors import Signature
 
-__all__ = ["NatureConfig"]
-
 _MAX_KERNEL = 64
 
 

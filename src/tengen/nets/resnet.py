@@ -13,8 +13,6 @@ from tengen.errors import UsageError
 from tengen.nets.config import NetConfig, check_board
 from tengen.tensors import BoardSpec, Signature, TensorSpec
 
-__all__ = ["ResNetConfig", "parse_net", "parse_size"]
-
 # Upper bounds of settings; larger numbers are probably typing errors.
 _MAX_BLOCKS = 256
 _MAX_WEIGHTS = 250_000_000

@@ -22,8 +22,6 @@ from tengen.tensors import Signature
 if TYPE_CHECKING:
     from tengen.nets.modules.board_net import BoardNet
 
-__all__ = ["TransformerConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig(NetConfig):

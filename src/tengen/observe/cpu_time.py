@@ -8,14 +8,6 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = [
-    "CpuClock",
-    "kill_descendants",
-    "process_fields",
-    "tree_cpu_s",
-    "tree_memory_bytes",
-]
-
 _PROC = Path("/proc")
 
 # Seconds between scans of the process table, which may take as long as a turn.

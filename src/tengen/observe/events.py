@@ -16,8 +16,6 @@ from typing import Any, Protocol
 
 from tengen.run import RunDirectory, storage_error
 
-__all__ = ["EventFiles", "EventListener", "EventWriter", "read_events"]
-
 _CHUNK_BYTES = 1 << 16
 # Maximum line length; longer lines are ignored. A table of thousands of hosts fits.
 _MOST_LINE_BYTES = 16 << 20

@@ -14,8 +14,6 @@ from typing import Any
 from tengen.observe.events import EventWriter, read_events
 from tengen.run import RunDirectory
 
-__all__ = ["HOSTS", "Hosts", "HostsLog", "Place", "read_hosts"]
-
 HOSTS = "hosts"
 """The role name of event files about hosts."""
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from tengen.config import from_dict
 
-__all__ = ["Progress", "ServerProgress"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ServerProgress:

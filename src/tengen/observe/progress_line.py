@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterator
 from typing import IO
 
-__all__ = ["ProgressLine", "silenced", "wiped"]
-
 _is_silent = False
 _open: set[ProgressLine] = set()
 

@@ -11,19 +11,6 @@ from typing import Any, TypeGuard
 from tengen.observe.verdict import alone_advice
 from tengen.run import RunDirectory, find_files, lock_holder, read_mirrors
 
-__all__ = [
-    "RoleProcess",
-    "RoleProcesses",
-    "Spans",
-    "has_actors",
-    "is_number",
-    "needed_roles",
-    "of_agent",
-    "ratio",
-    "read_ratio",
-    "read_roles",
-]
-
 _SERVING = "inference"
 _FILE = re.compile(r"(.+)-command-([0-9]+)\.jsonl")
 

@@ -14,8 +14,6 @@ from tengen.observe.progress import Progress
 from tengen.observe.roles import RoleProcesses, has_actors
 from tengen.run import RunDirectory
 
-__all__ = ["Curve", "RunView", "is_of_learner", "read_progress"]
-
 # Maximum number of points of a curve. A full curve drops every other point.
 _MAX_POINTS = 4096
 # Maximum number of curves, because a custom agent may report new metrics every turn.

@@ -20,15 +20,6 @@ from tengen.observe.target import read_target, target_line
 from tengen.observe.view import describe
 from tengen.run import RunDirectory, find_files, lock_holder, read_object
 
-__all__ = [
-    "HOST_STATUS",
-    "add_arguments",
-    "read_status",
-    "status",
-    "status_rows",
-    "stop",
-]
-
 HOST_STATUS = "host_status.json"
 """The file in a mirror's folder (``tengen.remote``) with the latest status received
 from the run's host."""

@@ -13,18 +13,6 @@ from tengen.errors import RunError, UsageError
 from tengen.observe.roles import of_agent
 from tengen.run import RunDirectory, find_files, read_object
 
-__all__ = [
-    "MAX_TIME_S",
-    "RECORD_FILE",
-    "TARGET_SCHEMA",
-    "TargetResult",
-    "damaged_file",
-    "read_fields",
-    "read_result",
-    "read_target",
-    "target_line",
-]
-
 T = TypeVar("T")
 
 TARGET_SCHEMA = 1

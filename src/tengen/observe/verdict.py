@@ -14,20 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = [
-    "ADVICE",
-    "AT_ONCE_ADVICE",
-    "LIGHTER",
-    "alone_advice",
-    "at_once_verdict",
-    "batch_fill",
-    "environment_verdict",
-    "lighter_learning",
-    "room_verdict",
-    "verdict",
-    "waiting_verdict",
-]
-
 # Share of the time above which a stage other than playing may be the bottleneck.
 _MUCH = 0.5
 _SOME = 0.25

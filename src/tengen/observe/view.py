@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
-__all__ = ["View", "describe", "make_view", "plain_line"]
-
 _NUM_RATINGS = 10
 _OF_MPIRUN = "OMPI_COMM_WORLD_RANK"
 

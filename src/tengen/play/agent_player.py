@@ -20,8 +20,6 @@ from tengen.models import ModelDir
 from tengen.models.load import differences
 from tengen.tensors import ACTION_MASK
 
-__all__ = ["AgentModel", "AgentPlayer", "open_agent"]
-
 
 @dataclass(frozen=True)
 class AgentModel:

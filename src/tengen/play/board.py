@@ -16,8 +16,6 @@ from typing import Literal
 from tengen.games import OPENSPIEL_PREFIX, Game, State
 from tengen.games.go_rules import GO_COLUMNS
 
-__all__ = ["BoardText", "make_board_text", "read_stones"]
-
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _STONES = ("X", "O")  # Stones of the first and the second player.
 _COLOURS = ("31", "36")

@@ -21,8 +21,6 @@ from tengen.play.session.arguments import (
     checked_simulations,
 )
 
-__all__ = ["Opponent", "Session", "add_arguments", "play", "value_bar"]
-
 _SIMULATIONS = 200
 
 

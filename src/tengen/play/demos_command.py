@@ -33,15 +33,6 @@ from tengen.observe.progress_line import ProgressLine
 from tengen.play.agent_player import open_agent
 from tengen.tensors import ACTION_MASK
 
-__all__ = [
-    "demos_import",
-    "demos_import_arguments",
-    "demos_record",
-    "demos_record_arguments",
-    "demos_show",
-    "demos_show_arguments",
-]
-
 _MAX_COPIES = 16
 _MAX_EPISODES = 1_000_000
 _STEP_TIMEOUT_S = 120.0

@@ -32,8 +32,6 @@ from tengen.models import resolve_model
 from tengen.observe.progress_line import ProgressLine
 from tengen.play.agent_player import AgentModel, open_agent
 
-__all__ = ["add_arguments", "evaluate"]
-
 _MAX_EPISODES = 1_000_000
 # Maximum number of vectorized copies; constant, because results depend on the number.
 _MAX_COPIES = 16

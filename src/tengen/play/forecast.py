@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from tengen.games import Framed, State
 from tengen.models.load import read_meta
 
-__all__ = ["Forecast", "Forecaster"]
-
 
 @dataclass(frozen=True)
 class Forecast:

@@ -20,15 +20,6 @@ from tengen.games.drawing import (
 )
 from tengen.play.board import make_board_text
 
-__all__ = [
-    "ActionAnalysis",
-    "Analysis",
-    "GrowingSearch",
-    "analysis_html",
-    "analysis_text",
-    "to_analysis",
-]
-
 Draw: TypeAlias = Callable[[Sequence[int], Sequence[float], int], int]
 
 

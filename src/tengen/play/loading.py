@@ -16,8 +16,6 @@ from tengen.play.agent_player import AgentPlayer, open_agent
 from tengen.play.player import Player
 from tengen.search import PlayConfig
 
-__all__ = ["load", "load_player"]
-
 
 def load(
     word: str | Path,

@@ -21,8 +21,6 @@ from tengen.play.growing import Analysis, Draw, GrowingSearch, to_analysis
 from tengen.run import available_cores, usable_threads
 from tengen.search import MAX_SIMULATIONS, Level, draw_seed
 
-__all__ = ["Player"]
-
 _USUAL_SIMULATIONS = 64
 
 

@@ -29,17 +29,6 @@ from tengen.nets import NetConfig, parse_net
 from tengen.roles import RunConfig
 from tengen.search import PlayConfig, SearchConfig
 
-__all__ = [
-    "GROWTH",
-    "connect4",
-    "fill_threads",
-    "go",
-    "gomoku",
-    "openspiel",
-    "own_game",
-    "tictactoe",
-]
-
 GROWTH = (
     # In shorter runs the 2x32 network stays stronger, because it plays more games. In
     # longer runs, switching with too few games makes the agent weaker.

@@ -40,8 +40,6 @@ from tengen.roles.inputs import (
 )
 from tengen.run import RunDirectory, check_no_mirror, check_writable
 
-__all__ = ["Call", "check_typed_cluster", "launch_for"]
-
 # Far above any realistic budget, and far below integer overflow.
 _MAX_MINUTES = 10_000_000
 _MAX_GAMES = 1_000_000_000

@@ -15,8 +15,6 @@ from tengen.observe.progress_line import ProgressLine
 from tengen.recipes.registry import make_config
 from tengen.recipes.registry import recipes as known_recipes
 
-__all__ = ["add_arguments", "recipes"]
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen recipes``."""

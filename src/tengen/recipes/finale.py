@@ -29,14 +29,6 @@ from tengen.roles import RunConfig
 from tengen.roles.inputs import run_book
 from tengen.run import RunDirectory, publish_file
 
-__all__ = [
-    "farewell",
-    "final_match",
-    "has_learned",
-    "match_line",
-    "why_unlearned",
-]
-
 _FIRST_GAMES = 8
 """Number of games that are timed to choose the number of games of the match."""
 _MATCH_SHARE = 0.2

@@ -18,15 +18,6 @@ from tengen.minigo import recipes as minigo
 from tengen.recipes import boards
 from tengen.roles import RunConfig
 
-__all__ = [
-    "USUAL_THREADS",
-    "Recipe",
-    "environment",
-    "make_config",
-    "recipe_of",
-    "recipes",
-]
-
 USUAL_THREADS = 2
 """The number of cores that recipes are tuned for. With ``--games``, a run uses the
 config for this number, so that its config is the same on every machine."""

@@ -15,8 +15,6 @@ from tengen.roles import RunConfig
 from tengen.roles.config.run_file import stages_schema
 from tengen.run import RunDirectory
 
-__all__ = ["fresh_config", "grows_by_recipe", "identity", "resolved", "sets"]
-
 # The first schema version whose run.json contains the stages for all budgets.
 _STAGES_SCHEMA = 3
 

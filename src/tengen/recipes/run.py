@@ -46,12 +46,6 @@ from tengen.roles.config.run_file import RUN_LOCK, config_changes
 from tengen.roles.spent import learned_steps
 from tengen.run import RunDirectory, usable_threads
 
-__all__ = [
-    "add_arguments",
-    "train",
-    "train_task",
-]
-
 _INTERRUPTED = 130
 # Delay before a progress line, so that a command that fails fast prints only its error.
 _PATIENCE_S = 0.25

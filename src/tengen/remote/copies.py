@@ -16,8 +16,6 @@ from tengen.errors import UsageError
 from tengen.remote.messages import MAX_FILE_BYTES
 from tengen.run import storage_error, sync_directory
 
-__all__ = ["CopiedFiles", "Prefix", "read_prefix"]
-
 
 class Prefix(NamedTuple):
     """The size and CRC-32 of a prefix of a file."""

@@ -16,8 +16,6 @@ from tengen.run import (
     storage_error,
 )
 
-__all__ = ["MirrorFolder"]
-
 _GIVEN_UP = "given-up"
 
 

@@ -20,8 +20,6 @@ from tengen.experience.games.writer import games_meta
 from tengen.remote.copies import CopiedFiles, Prefix
 from tengen.run import RunDirectory, find_files, storage_error, sync_directory
 
-__all__ = ["append_segment", "check_claimed", "check_segment", "close_generations"]
-
 # A journal's header: magic, schema, metadata size, CRC-32C of these and the metadata.
 _HEADER = struct.Struct("<8sIII")
 

@@ -33,8 +33,6 @@ from tengen.run import (
     write_mirror,
 )
 
-__all__ = ["Member", "Members"]
-
 _SILENT_S = 5.0
 """Seconds without a heartbeat after which another process may take a mirror's slot. A
 mirror sends a request every second."""

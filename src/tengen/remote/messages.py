@@ -21,22 +21,6 @@ from tengen import __version__
 from tengen.errors import UsageError
 from tengen.transport import Client, Dialect, NoAnswer
 
-__all__ = [
-    "MAX_FILE_BYTES",
-    "MIRROR_ROLES",
-    "MOST_AHEAD",
-    "PIECE_BYTES",
-    "PYTHON",
-    "RUN",
-    "Place",
-    "RunClient",
-    "decoded",
-    "encoded",
-    "log_name",
-    "number_in",
-    "word_in",
-]
-
 RUN = Dialect("run", version=2)
 """The protocol of a run's service. The token is in ``TENGEN_RUN_TOKEN``."""
 

@@ -38,8 +38,6 @@ from tengen.run import (
 )
 from tengen.transport import Client, NoAnswer
 
-__all__ = ["Mirror"]
-
 _Answer = TypeVar("_Answer")
 
 _PATIENCE_OF_RUN_S = 600.0

@@ -53,8 +53,6 @@ from tengen.run import (
 )
 from tengen.transport import Message, Service
 
-__all__ = ["RunService"]
-
 _AWAY_S = 7200.0
 """Seconds without a request after which a mirror loses its slot; enough for an outage
 of an hour. The service then seals the mirror's games, and rejects further games."""

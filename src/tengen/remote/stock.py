@@ -9,8 +9,6 @@ from collections.abc import Iterable
 
 from tengen.remote.messages import MOST_AHEAD
 
-__all__ = ["NumberStock"]
-
 _OUTAGE_S = 3600.0
 _LEAST = 16
 _MEASURED = 8

@@ -37,8 +37,6 @@ from tengen.run import (
     storage_error,
 )
 
-__all__ = ["Downloads", "GameUploads", "Upload"]
-
 _KEPT_MODELS = 3
 _KEPT_SEGMENTS = 4
 """The number of uploaded segments kept locally, for forks and resignation."""

@@ -18,8 +18,6 @@ from tengen.observe.curves.table import COLUMNS, Row, read_curve
 from tengen.observe.roles import has_actors
 from tengen.run import RunDirectory
 
-__all__ = ["Chart", "Curves", "chart_svg", "curves", "shown_number"]
-
 _MOST_ROWS = 12
 _Axes: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 # Pairs: the columns for the x axis, in order of preference, and those for y axes.

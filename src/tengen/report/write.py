@@ -37,8 +37,6 @@ from tengen.serve.kept import (
 )
 from tengen.serve.shown import run_page
 
-__all__ = ["REPORT_FILE", "WrittenReport", "add_arguments", "report", "write_report"]
-
 REPORT_FILE = "report.html"
 """Default name of the report, in the run directory."""
 

@@ -17,15 +17,6 @@ from tengen.inference import (
 from tengen.roles.config import RunConfig
 from tengen.run import RunDirectory
 
-__all__ = [
-    "check_devices",
-    "gpus_named",
-    "learner_device",
-    "move_run",
-    "possible_inference",
-    "with_devices",
-]
-
 
 def with_devices(
     config: RunConfig, devices: str | None, *, is_here: bool = True

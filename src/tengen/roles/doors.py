@@ -40,25 +40,6 @@ from tengen.transport import (
     fingerprint_of,
 )
 
-__all__ = [
-    "ANYWHERE",
-    "INFERENCE",
-    "LEARNERS",
-    "RUN_SERVICE",
-    "STORE",
-    "TOKEN_VARIABLE",
-    "Connect",
-    "Doors",
-    "add_connect_arguments",
-    "check_doors",
-    "connect_of",
-    "connect_to",
-    "mirrored",
-    "port_offset",
-    "server_name",
-    "way_to",
-]
-
 STORE = "store"
 """Service name of the learner's table."""
 INFERENCE = "inference"

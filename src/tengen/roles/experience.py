@@ -12,8 +12,6 @@ from tengen.roles.doors import STORE, Doors
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory, memory_root, service_folder
 
-__all__ = ["check_room", "open_experience"]
-
 
 def check_room(config: RunConfig, run: RunDirectory, *, at_once: bool) -> str:
     """Checks that a run's experience fits into this host's memory and disk.

@@ -16,8 +16,6 @@ from tengen.roles.devices import with_devices
 from tengen.roles.role import Report, Role, RoleContext, make_role
 from tengen.run import RunDirectory, remove_leftovers
 
-__all__ = ["RoleHost"]
-
 # Roles whose ``close`` runs third-party code, which may hang or end the process.
 _WITH_ENVIRONMENTS = ("actor",)
 _OWN_FOLDERS = {

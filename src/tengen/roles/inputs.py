@@ -23,16 +23,6 @@ from tengen.roles.config import RunConfig, read_config
 from tengen.run import RunDirectory, publish_file
 from tengen.tensors import Signature
 
-__all__ = [
-    "checked_book",
-    "checked_initial_model",
-    "checked_source",
-    "fitting_model",
-    "keep_book",
-    "run_book",
-    "with_games",
-]
-
 _DIGEST = re.compile("[0-9a-f]{12}")
 _INITIAL = "learner.initial_model"
 

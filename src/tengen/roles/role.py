@@ -29,17 +29,6 @@ from tengen.run import RunDirectory
 if TYPE_CHECKING:
     from tengen.nets.modules.net import Net
 
-__all__ = [
-    "ROLES",
-    "LearnedNet",
-    "Report",
-    "Role",
-    "RoleContext",
-    "Shared",
-    "make_role",
-    "patiently",
-]
-
 Report = Mapping[str, Any]
 _PATIENCE_S = 600.0
 """The maximum wait for a role's lock, in seconds. An orphaned process needs only

@@ -16,8 +16,6 @@ from tengen.roles.doors import Doors, server_name
 from tengen.roles.role import Report, Role, RoleContext
 from tengen.run import RunDirectory
 
-__all__ = ["InferenceRole"]
-
 _LOOK_S = 0.005
 _TURN_S = 1.0
 

@@ -23,16 +23,6 @@ from tengen.run import (
     storage_error,
 )
 
-__all__ = [
-    "RunSpent",
-    "core_minutes_of",
-    "learned_steps",
-    "read_began",
-    "read_spent",
-    "record_began",
-    "record_spent",
-]
-
 _FILE, _BEGAN = "spent.json", "began.json"
 _BEGAN_SCHEMA = 1
 _MOST_BYTES = 4096

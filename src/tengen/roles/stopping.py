@@ -12,8 +12,6 @@ from typing import Any, Literal
 from tengen.own_process import is_own_process
 from tengen.run import RunDirectory
 
-__all__ = ["StopListener"]
-
 _POLL_S = 0.2
 
 

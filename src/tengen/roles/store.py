@@ -23,19 +23,6 @@ from tengen.run import (
 )
 from tengen.store import Replica, Store, StoreConfig
 
-__all__ = [
-    "LINK",
-    "ROWS",
-    "StoreWatch",
-    "lines_of",
-    "store",
-    "store_arguments",
-    "store_replicate",
-    "store_replicate_arguments",
-    "store_top",
-    "store_top_arguments",
-]
-
 LINK = "store"
 """Name of the run directory's link to the store's folder, for `Store.connect`."""
 

@@ -19,13 +19,6 @@ from tengen.run.layout import RunDirectory
 from tengen.run.publish import storage_error
 from tengen.run.reading import find_files
 
-__all__ = [
-    "ActorCounts",
-    "read_actor_counts",
-    "read_actor_totals",
-    "write_actor_totals",
-]
-
 _COUNTS = struct.Struct("<qq")
 _CHECKSUM = struct.Struct("<I")
 _NUM_TRIES = 5

@@ -27,17 +27,6 @@ from tengen.run.layout import RunDirectory
 from tengen.run.publish import publish_file, publish_json
 from tengen.run.reading import read_object
 
-__all__ = [
-    "Endpoint",
-    "memory_root",
-    "read_endpoint",
-    "remove_services",
-    "run_identity",
-    "run_token",
-    "service_folder",
-    "write_endpoint",
-]
-
 _SCHEMA = 3
 _MEMORY = Path("/dev/shm")
 _BOOT = Path("/proc/sys/kernel/random/boot_id")

@@ -26,8 +26,6 @@ from typing import Protocol
 from tengen.errors import RunError, UsageError, os_reason
 from tengen.run.publish import storage_error
 
-__all__ = ["WriterLock", "close_owned", "lock_holder", "own_files"]
-
 _RETRY_S = 0.01
 
 

@@ -22,19 +22,6 @@ from tengen.config import check_range
 from tengen.distribution import DISTRIBUTION, checkout
 from tengen.errors import TengenWarning
 
-__all__ = [
-    "MAX_THREADS",
-    "available_cores",
-    "code_text",
-    "cpu_features",
-    "cpu_name",
-    "keep_freed_memory",
-    "machine_line",
-    "resident_bytes",
-    "source_sha256",
-    "usable_threads",
-]
-
 MAX_THREADS = 1024
 """The maximum number of threads; a greater number is assumed to be a typo."""
 

@@ -20,19 +20,6 @@ from tengen.run.layout import RunDirectory
 from tengen.run.publish import publish_json, storage_error
 from tengen.run.reading import find_files, read_object
 
-__all__ = [
-    "MIRROR_FILE",
-    "MIRROR_SCHEMA",
-    "MirrorRecord",
-    "change_mirror",
-    "check_no_mirror",
-    "evict_mirrors",
-    "forget_mirror",
-    "has_mirror",
-    "read_mirrors",
-    "write_mirror",
-]
-
 MIRROR_FILE = "mirror.json"
 """Name of the file that marks a folder as a mirror of another host's run."""
 MIRROR_SCHEMA = 1

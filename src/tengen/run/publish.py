@@ -38,22 +38,6 @@ from tengen.errors import (
     os_reason,
 )
 
-__all__ = [
-    "check_new_file",
-    "check_writable",
-    "first_error",
-    "make_directory",
-    "move_directory",
-    "publish_directory",
-    "publish_file",
-    "publish_json",
-    "reach",
-    "remove_directory",
-    "remove_leftovers",
-    "storage_error",
-    "sync_directory",
-]
-
 _PREFIX = ".tmp-"
 _DENIED = (errno.EACCES, errno.EPERM)
 # Distinguishes this process from earlier ones with the same ID (1 in containers).

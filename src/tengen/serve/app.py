@@ -29,12 +29,6 @@ from tengen.serve.replies import ERROR_HANDLERS, MAX_BODY_BYTES, TOO_LONG
 from tengen.serve.runs_api import GamesApi, RunsApi
 from tengen.serve.searches import Searches
 
-__all__ = [
-    "Application",
-    "Guard",
-    "Pages",
-]
-
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "media-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; "

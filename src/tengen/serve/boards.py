@@ -10,15 +10,6 @@ from tengen.games import Game, State, go_result
 from tengen.games.sgf import GoRecord, write_sgf
 from tengen.play.board import make_board_text, read_stones
 
-__all__ = [
-    "apply_move",
-    "describe_game",
-    "game_record",
-    "play_moves",
-    "position",
-    "read_moves",
-]
-
 _SGF_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _GOMOKU = 4  # SGF's game number of gomoku and renju
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from tengen.errors import UsageError
 from tengen.run import RunDirectory
 
-__all__ = ["Catalog", "in_folder"]
-
 _MAX_DEPTH = 4
 _MAX_RUNS = 500
 

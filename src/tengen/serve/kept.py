@@ -23,18 +23,6 @@ from tengen.run import RunDirectory, find_files
 from tengen.serve.boards import apply_move, describe_game, position
 from tengen.serve.catalog import in_folder
 
-__all__ = [
-    "KeptGame",
-    "KeptPly",
-    "Source",
-    "game_page",
-    "read_source",
-    "replayed",
-    "source_page",
-    "source_row",
-    "sources",
-]
-
 _LEAD_UNITS = 8.0
 _OUTCOMES = {1: 1.0, 2: -1.0, 3: 0.0}
 _MAX_SGF_FILES = 1000

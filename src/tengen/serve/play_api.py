@@ -45,8 +45,6 @@ from tengen.serve.replies import (
 )
 from tengen.serve.searches import Searches, analysis_json, forecast_json
 
-__all__ = ["PlayApi"]
-
 _MAX_MODELS = 1000
 _SIMULATIONS = 200
 _SEED_BITS = 62

@@ -18,9 +18,6 @@ from tengen.errors import UsageError
 from tengen.play import AgentPlayer, Player, load
 from tengen.run import RunDirectory
 
-__all__ = ["Players", "describe_bundled", "describe_levels"]
-
-
 Load = Callable[..., Player | AgentPlayer]
 
 

@@ -13,21 +13,6 @@ from starlette.responses import Response
 
 from tengen.errors import TengenError, UsageError, refusal
 
-__all__ = [
-    "ERROR_HANDLERS",
-    "MAX_BODY_BYTES",
-    "TOO_LONG",
-    "UNPACKED",
-    "Busy",
-    "Endpoint",
-    "encoded",
-    "json_reply",
-    "message_of",
-    "read_json",
-    "saved",
-    "shows",
-]
-
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 MAX_BODY_BYTES = 64 * 1024

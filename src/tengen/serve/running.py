@@ -17,13 +17,6 @@ from tengen.errors import UsageError, os_reason
 from tengen.serve.app import Application
 from tengen.transport import OwnedSocket
 
-__all__ = [
-    "Connection",
-    "Server",
-    "bind",
-    "is_loopback",
-]
-
 _FULL = b"server (full) answers as many requests as it can; try again\n"
 
 

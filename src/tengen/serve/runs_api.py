@@ -38,12 +38,6 @@ from tengen.serve.kept import (
 from tengen.serve.replies import UNPACKED, encoded, saved, shows
 from tengen.serve.shown import memory_of
 
-__all__ = [
-    "GamesApi",
-    "RunsApi",
-    "Watch",
-]
-
 # Maximum share of the time spent on reading a run: large runs are read less often.
 _SHARE = 0.05
 

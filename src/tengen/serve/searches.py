@@ -15,8 +15,6 @@ from tengen.play.forecast import Forecast
 from tengen.serve import Limits
 from tengen.serve.replies import Busy
 
-__all__ = ["Searches", "analysis_json", "forecast_json"]
-
 _FIRST_SLICE = 8
 _SLICE_S = 0.15
 _SHOWN_S = 0.25

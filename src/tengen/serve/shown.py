@@ -12,16 +12,6 @@ from tengen.observe.view import describe
 from tengen.run import RunDirectory, find_files
 from tengen.serve.catalog import in_folder
 
-__all__ = [
-    "described",
-    "environment_row",
-    "films",
-    "memory_of",
-    "run_page",
-    "store_row",
-    "summary",
-]
-
 # The status table on a run's page omits these keys of the status.
 _APART = ("run", "memory")
 _HEADLINES = ("charts/rating", "charts/episodic_return", "losses/loss")

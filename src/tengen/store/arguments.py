@@ -13,8 +13,6 @@ from tengen.config import check, check_range
 from tengen.errors import UsageError
 from tengen.store.configs.table_config import TableConfig
 
-__all__ = ["check_batch", "vector_of", "whole"]
-
 _MAX_SAMPLES = 1 << 16
 _MAX_AHEAD = 1024
 

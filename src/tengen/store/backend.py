@@ -11,12 +11,6 @@ from tengen.config import check
 from tengen.errors import UsageError, did_you_mean
 from tengen.store.configs.table_config import TableConfig
 
-__all__ = [
-    "StoreBackend",
-    "TableEntry",
-    "find_table",
-]
-
 T = TypeVar("T")
 
 

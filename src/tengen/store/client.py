@@ -14,8 +14,6 @@ from tengen.store.configs.table_config import TableConfig
 from tengen.store.messages import STORE, wait_for_name_s
 from tengen.transport import RESUME, Client, NoAnswer, is_net
 
-__all__ = ["RemoteBackend"]
-
 _MAX_CHUNKS_AHEAD = 64
 _BYTES_AHEAD = 8 << 20
 # Timeout of replies over TCP. TCP clients do not wait for a restarted server.

@@ -17,15 +17,6 @@ from tengen.store.configs.table_config import Column, TableConfig, without_dropp
 from tengen.store.messages import FOLDER_VERSION
 from tengen.transport import LOCK_NAME, SOCKET_NAME, FolderLock, HostFolder
 
-__all__ = [
-    "OWN_NAMES",
-    "DiskFolder",
-    "StoreFolder",
-    "left_columns",
-    "read_config",
-    "save_config",
-]
-
 CONFIG_NAME = "store.json"
 # Table settings that must not change, because they determine the layout of steps.
 _FIXED = ("name", "columns", "num_steps", "steps_per_chunk")

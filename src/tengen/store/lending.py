@@ -10,8 +10,6 @@ from typing import Generic, Protocol, TypeVar
 from tengen.errors import UsageError
 from tengen.store.waiting import StoreTimeout, is_over
 
-__all__ = ["Lending"]
-
 
 class _Closable(Protocol):
     def close(self) -> None: ...

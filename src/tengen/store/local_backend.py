@@ -14,8 +14,6 @@ from tengen.store.backend import TableEntry
 from tengen.store.configs.rate_limits import RateLimits
 from tengen.store.configs.store_config import StoreConfig
 
-__all__ = ["LocalBackend"]
-
 # Maximum time that a request waits for a checkpoint. The client then asks again.
 _CHECKPOINT_S = 1.0
 

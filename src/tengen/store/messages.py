@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tengen.transport import Dialect
 
-__all__ = ["FOLDER_VERSION", "STORE", "WIRE_VERSION", "wait_for_name_s"]
-
 WIRE_VERSION = 8
 """Protocol version, incremented if requests or ``session/messages.h`` change."""
 FOLDER_VERSION = 7

@@ -17,8 +17,6 @@ from tengen.store.folders import OWN_NAMES, read_config, save_config
 from tengen.store.messages import STORE
 from tengen.transport import Client, FolderLock, NetAddress
 
-__all__ = ["Replica"]
-
 _RETRY_S = 1.0
 # Timeout for opening a session, for which the store first reads its files.
 _OPEN_S = 60.0

@@ -16,8 +16,6 @@ from tengen.store.batch import Batch
 from tengen.store.configs.table_config import TableConfig
 from tengen.store.waiting import refused, wait_for
 
-__all__ = ["Sampler"]
-
 
 class Sampler(Closable):
     """Samples batches of a fixed size from a table. For one thread.

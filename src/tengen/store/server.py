@@ -16,8 +16,6 @@ from tengen.store.local_backend import LocalBackend
 from tengen.store.messages import STORE, wait_for_name_s
 from tengen.transport import RESUME, Listener, Message, Server, Service
 
-__all__ = ["HostServer", "NetServer"]
-
 
 class _StoreServer:
     """Base class of the servers: serves writers, samplers and commands."""

@@ -16,8 +16,6 @@ from tengen.store.arguments import vector_of, whole
 from tengen.store.backend import StoreBackend, TableEntry, find_table
 from tengen.store.waiting import refused, slice_of, wait_for
 
-__all__ = ["StepWriter", "open_writer"]
-
 T = TypeVar("T")
 
 

@@ -28,8 +28,6 @@ from tengen.store.table import Table
 from tengen.store.waiting import StoreTimeout, timeout_of
 from tengen.transport import NetDoor
 
-__all__ = ["Store"]
-
 # Maximum wait of one request in seconds; Python handles signals between requests.
 _SLICE_S = 0.2
 

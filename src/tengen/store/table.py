@@ -21,8 +21,6 @@ from tengen.store.sampler import Sampler
 from tengen.store.step_writer import StepWriter
 from tengen.store.waiting import refused, timeout_of
 
-__all__ = ["Table"]
-
 
 class Table:
     """A table of a store. Thread-safe; returned by `Store.table`.

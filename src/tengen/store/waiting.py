@@ -11,15 +11,6 @@ from tengen import _core
 from tengen.config import check
 from tengen.errors import RunError, UsageError
 
-__all__ = [
-    "StoreTimeout",
-    "is_over",
-    "refused",
-    "slice_of",
-    "timeout_of",
-    "wait_for",
-]
-
 T = TypeVar("T")
 
 _SLICE_S = 0.1

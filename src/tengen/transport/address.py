@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from tengen.errors import UsageError
 
-__all__ = ["NetAddress", "is_loopback", "is_net", "keep_alive"]
-
 _SCHEME = "tcp://"
 _GONE_S = 25.0
 

@@ -17,8 +17,6 @@ from tengen.transport.lines import NoAnswer, answer_of, read_line, send_line
 from tengen.transport.owned import OwnedSocket
 from tengen.transport.service import Dialect, Message
 
-__all__ = ["Client"]
-
 # Maximum size of a response. Larger than the limit on requests: clients trust servers.
 _MAX_ANSWER_BYTES = 64 << 20
 # Minimum wait for a response in seconds, for a busy server, even if a timeout is lower.

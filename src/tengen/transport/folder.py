@@ -14,8 +14,6 @@ from tengen.errors import UsageError, os_reason
 from tengen.transport.listener import Listener
 from tengen.transport.owned import OwnedSocket
 
-__all__ = ["LOCK_NAME", "SOCKET_NAME", "FolderLock", "HostFolder", "check_own_folder"]
-
 LOCK_NAME = "lock"
 # Folders locked by this process, which must not be locked again: POSIX locks exclude
 # only other processes, and closing any descriptor of a lock file releases the lock.

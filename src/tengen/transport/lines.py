@@ -11,15 +11,6 @@ from typing import Any
 from tengen import _core
 from tengen.errors import RunError, UsageError
 
-__all__ = [
-    "NoAnswer",
-    "ServiceFull",
-    "answer_of",
-    "error_answer",
-    "read_line",
-    "send_line",
-]
-
 
 class NoAnswer(RunError):
     """The server does not respond, because it has ended or cannot be reached."""

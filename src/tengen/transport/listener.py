@@ -18,8 +18,6 @@ from tengen.transport.service import Dialect
 if TYPE_CHECKING:
     from tengen.transport.tls import Tls
 
-__all__ = ["Listener", "NetDoor", "fingerprint_of"]
-
 _MAX_HELLO_BYTES = 4096
 
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from tengen import _core
 
-__all__ = ["OwnedSocket"]
-
 
 class OwnedSocket(socket.socket):
     """A socket that is closed in forked processes.

@@ -17,8 +17,6 @@ from tengen.transport.lines import ServiceFull, error_answer, read_line, send_li
 from tengen.transport.listener import Listener
 from tengen.transport.service import RESUME, Message, Service
 
-__all__ = ["Places", "Server"]
-
 # The pause before the next client is accepted if descriptors or memory are exhausted.
 _PAUSE_S = 0.1
 # The share of file descriptors for sessions; requests and files use the rest.

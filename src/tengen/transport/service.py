@@ -11,8 +11,6 @@ from typing import Any
 from tengen.config import shown
 from tengen.errors import UsageError
 
-__all__ = ["RESUME", "Dialect", "Limits", "Message", "Service"]
-
 Message = Mapping[str, Any]
 """A JSON object. In a request, the key ``ask`` is the kind of request."""
 

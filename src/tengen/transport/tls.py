@@ -21,8 +21,6 @@ from tengen import _core
 from tengen.errors import RunError, UsageError, os_reason
 from tengen.transport.owned import OwnedSocket
 
-__all__ = ["Tls", "client_tls", "server_tls"]
-
 # Space for several TLS records of at most 16 KiB, which are forwarded together.
 _BUFFER_BYTES = 1 << 18
 _TLS_HANDSHAKE = 0x16

@@ -40,8 +40,6 @@ from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory, find_files
 from tengen.transport import HostFolder, Server
 
-__all__ = ["add_arguments", "run"]
-
 RUN_NET = "run"
 """The value of ``--net`` that selects the default network of a run of the task."""
 

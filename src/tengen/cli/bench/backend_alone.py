@@ -12,8 +12,6 @@ import numpy as np
 from tengen.games import Planes
 from tengen.inference import Backend, LaneBackend, allocate
 
-__all__ = ["BackendAlone", "DevicesAlone", "Rates", "ThreadsAlone"]
-
 _BATCHES = (8, 16, 32, 64)
 _TRIAL_S = 0.5
 

@@ -9,8 +9,6 @@ from typing import Any
 from tengen.observe.progress_line import ProgressLine
 from tengen.run import machine_line
 
-__all__ = ["add_arguments", "bench"]
-
 _BENCHES = {
     "search": (
         "tengen.cli.bench.search",

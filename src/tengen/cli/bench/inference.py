@@ -34,8 +34,6 @@ from tengen.nets import parse_net
 from tengen.run import available_cores
 from tengen.tensors import BoardSpec
 
-__all__ = ["add_arguments", "run"]
-
 _NUM_PLANES = 4
 _NUM_TURNS = 3
 _MAX_BOARD = 64

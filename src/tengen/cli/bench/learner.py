@@ -32,8 +32,6 @@ from tengen.learners import LearnerConfig
 from tengen.nets import NetConfig, board_of
 from tengen.run import RunDirectory, available_cores, keep_freed_memory
 
-__all__ = ["add_arguments", "played_window", "run"]
-
 _MAX_GAMES = 1_000_000
 _MAX_BATCH = 65_536
 _MAX_SECONDS = 86_400.0

@@ -8,8 +8,6 @@ from tengen.inference.backend import NO_STATE, FloatArray, check_arrays
 from tengen.inference.config import BatchShape, Precision
 from tengen.tensors import Signature
 
-__all__ = ["NO_NET", "RandomBackend", "SilentBackend"]
-
 NO_NET = "null"
 """The value of ``--net`` that selects a backend without a network."""
 

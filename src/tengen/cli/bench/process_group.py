@@ -12,8 +12,6 @@ from pathlib import Path
 
 from tengen.errors import RunError
 
-__all__ = ["STEP_AT_RANDOM", "ProcessGroup", "processes"]
-
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 STEP_AT_RANDOM = """

@@ -10,8 +10,6 @@ from tengen.nets import NetConfig, parse_net, parse_size
 from tengen.nets.minigo import MinigoConfig
 from tengen.tensors import Signature
 
-__all__ = ["bench_net", "write_random_model"]
-
 _MINIGO = "minigo:"
 
 

@@ -38,12 +38,6 @@ from tengen.nets import board_of, parse_net
 from tengen.run import usable_threads
 from tengen.search import MAX_SIMULATIONS, SearchConfig
 
-__all__ = [
-    "add_arguments",
-    "run",
-    "run_threads",
-]
-
 _ROUND_S = 0.5
 _NUM_ROUNDS = 5
 

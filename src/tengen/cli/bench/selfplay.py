@@ -52,8 +52,6 @@ from tengen.nets import board_of
 from tengen.run import RunDirectory, available_cores
 from tengen.search import MAX_SIMULATIONS, SearchConfig
 
-__all__ = ["add_arguments", "run"]
-
 # More games than can be played in one round.
 _NUM_GAMES = 10_000_000
 _MAX_ROUNDS = 10_000

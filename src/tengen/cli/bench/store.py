@@ -44,14 +44,6 @@ from tengen.cli.bench.store_workloads import VARIANTS, WORKLOADS, Workload
 from tengen.config import check, check_range
 from tengen.errors import RunError, TengenError, did_you_mean
 
-__all__ = [
-    "Role",
-    "ServerProcess",
-    "add_arguments",
-    "run",
-    "together",
-]
-
 Role = Callable[..., None]
 """The main function of a client process: (pipe, `Client`); sends its results."""
 

@@ -20,15 +20,6 @@ from numpy.typing import NDArray
 from tengen.cli.bench.store_workloads import Workload
 from tengen.store import StepWriter, Store, StoreConfig
 
-__all__ = [
-    "Client",
-    "latencies",
-    "run_copies",
-    "run_sampler",
-    "run_server",
-    "run_writer",
-]
-
 _FILL_BYTES = 8 << 20
 
 

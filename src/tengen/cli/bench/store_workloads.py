@@ -18,8 +18,6 @@ from dataclasses import dataclass, replace
 
 from tengen.store import Column, Selector, TableConfig
 
-__all__ = ["VARIANTS", "WORKLOADS", "Workload"]
-
 _KB = 1024
 _MB = 1024 * _KB
 # A limit on samples per item that no measurement reaches.

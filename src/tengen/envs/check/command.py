@@ -15,8 +15,6 @@ from tengen.envs.registry import env_spec, make, maker_of_one
 from tengen.games import allow, is_game, is_program, load_program
 from tengen.observe.progress_line import ProgressLine
 
-__all__ = ["add_arguments", "env_check"]
-
 _MAX_STEPS = 100_000_000
 _MAX_TIMEOUT_S = 86_400.0
 

@@ -19,8 +19,6 @@ from tengen.envs.timely import Deadline
 from tengen.errors import TengenError
 from tengen.tensors import ACTION_MASK, GLOBAL_STATE
 
-__all__ = ["MakeCopies", "check_against_one", "check_copies"]
-
 MakeCopies: TypeAlias = Callable[[int, int], Env]
 """A function that creates an ``Env``, given the number of copies and a seed."""
 

@@ -23,8 +23,6 @@ from tengen.envs.teams import joint_step
 from tengen.errors import TengenError
 from tengen.tensors import ACTION_MASK
 
-__all__ = ["EpisodeFacts", "check_agents", "check_episodes", "check_spaces"]
-
 # Minimum and maximum number of episodes whose final observations are checked.
 _MIN_ENDS, _MAX_ENDS = 3, 10
 # Number of non-final steps to replay, and the maximum probability of a false finding.

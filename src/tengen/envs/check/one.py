@@ -21,8 +21,6 @@ from tengen.envs.timely import Deadline
 from tengen.errors import UsageError
 from tengen.tensors import ACTION_MASK
 
-__all__ = ["Maker", "Moved", "OneEnv", "agents_actions", "own_actions"]
-
 # If there are at most this many discrete actions, each action is tried first.
 _MAX_TRIED = 64
 

@@ -33,8 +33,6 @@ from tengen.errors import UsageError
 from tengen.run.machine import resident_bytes
 from tengen.tensors import ACTION_MASK
 
-__all__ = ["Cost", "Report", "check_env", "check_own_env", "measure", "measure_copies"]
-
 # Memory is measured after each quarter of the steps, to detect steady growth.
 _NUM_PARTS = 4
 _MAX_GROWTH_BYTES = 1 << 20

@@ -13,8 +13,6 @@ from tengen.envs.check.one import Maker, OneEnv, own_actions
 from tengen.envs.check.seen import copied, is_same
 from tengen.envs.copies import MAX_SEED
 
-__all__ = ["Row", "check_seeds", "play"]
-
 # Number of additional seeds; a warning is issued if all seeds give the same trajectory.
 _NUM_SEEDS = 10
 # Number of episodes whose first steps are compared, and number of these steps.

@@ -11,15 +11,6 @@ from numpy.typing import NDArray
 
 from tengen.envs.copies import MOST_FLOAT32, RAISED, not_float32, one_line
 
-__all__ = [
-    "CannotGoOnError",
-    "Finding",
-    "Findings",
-    "ObservationCheck",
-    "copied",
-    "is_same",
-]
-
 
 class CannotGoOnError(Exception):
     """A recorded violation makes further checks of the environment impossible."""

@@ -26,21 +26,6 @@ from tengen.envs.gymnasium_env import import_gymnasium
 from tengen.errors import UsageError, did_you_mean
 from tengen.tensors import TensorSpec
 
-__all__ = [
-    "FRAME_SKIP",
-    "PREFIX",
-    "PROTOCOLS",
-    "SIDE",
-    "Episodes",
-    "Protocol",
-    "games",
-    "grey_env",
-    "parts_of",
-    "seeds_of",
-    "spec_of",
-    "vector_env",
-]
-
 PREFIX = "atari/"
 """Prefix of the names of Atari tasks."""
 FRAME_SKIP = 4

@@ -40,8 +40,6 @@ from tengen.envs.suites.ale import (
 from tengen.envs.suites.suite import Suite
 from tengen.errors import EnvError, RunError, UsageError
 
-__all__ = ["SUITE", "AtariEnv"]
-
 _FILM_HEIGHT, _FILM_WIDTH = 210, 160
 _FRAMES_PER_S = 60.0
 

@@ -35,8 +35,6 @@ from tengen.envs.gymnasium_env import GymnasiumEnv, as_gymnasium
 from tengen.envs.suites.suite import Suite
 from tengen.errors import UsageError
 
-__all__ = ["ACTIONS", "LEVELS", "SUITE", "LevelCache"]
-
 _PREFIX = "dmlab/"
 _HEIGHT, _WIDTH = 72, 96
 _FRAMES = 4

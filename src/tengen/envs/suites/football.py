@@ -26,8 +26,6 @@ from tengen.envs.suites.suite import ListedSuite
 from tengen.errors import UsageError
 from tengen.tensors import TensorSpec
 
-__all__ = ["SUITE", "FootballEnv"]
-
 _PREFIX = "football/"
 _SCENARIOS = (
     "11_vs_11_competition",

@@ -30,8 +30,6 @@ import numpy as np
 
 from tengen.envs.suites.suite import ParallelSuite
 
-__all__ = ["SUITE"]
-
 _LEVELS = ("t1p1", "t1p2", "t2p1", "t2p2", "t3p2", "t4p3", "t5p3", "t5p4", "t6p4")
 _FRAMES = 5
 _SCALE = 1000.0

@@ -20,14 +20,6 @@ from tengen.envs.spaces import Actions, Observations
 from tengen.envs.suites.suite import Suite
 from tengen.errors import EnvError, UsageError, did_you_mean
 
-__all__ = [
-    "SUITE",
-    "GymnasiumVectorEnv",
-    "film_own",
-    "is_proven",
-    "make_own",
-]
-
 
 def make_own(make_one: Callable[[], Any], name: str, num_envs: int, seed: int) -> Env:
     """Returns copies of an environment that is not registered with Gymnasium.

@@ -31,8 +31,6 @@ from tengen.envs.suites.suite import ListedSuite
 from tengen.errors import UsageError
 from tengen.tensors import TensorSpec
 
-__all__ = ["SUITE", "MinAtarEnv"]
-
 _PREFIX = "minatar/"
 _FILES = {
     "Asterix": "asterix",

@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from tengen.envs.suites.suite import PackagedSuite
 from tengen.errors import RunError
 
-__all__ = ["SUITE", "planes"]
-
 _COUNTS = (11, 6, 3)
 """Number of object types, of colours and of door states in MiniGrid."""
 _MOST_MISSIONS = 10_000

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from tengen.envs.suites.suite import PackagedSuite
 
-__all__ = ["SUITE"]
-
 SUITE = PackagedSuite(
     prefix="mujoco/",
     package="mujoco",

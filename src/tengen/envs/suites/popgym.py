@@ -15,8 +15,6 @@ import numpy as np
 
 from tengen.envs.suites.suite import PackagedSuite
 
-__all__ = ["SUITE"]
-
 
 def _flat(env: Any) -> Any:
     from gymnasium import spaces, wrappers

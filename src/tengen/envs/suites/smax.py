@@ -37,8 +37,6 @@ from tengen.envs.suites.suite import ListedSuite
 from tengen.errors import UsageError
 from tengen.tensors import ACTION_MASK, GLOBAL_STATE, TensorSpec
 
-__all__ = ["SUITE", "SmaxEnv", "simulator"]
-
 _PREFIX = "smax/"
 _SCENARIOS = (
     "10m_vs_11m 25m 27m_vs_30m 2s3z 3m 3s5z 3s5z_vs_3s6z 3s_vs_5z 5m_vs_6m 6h_vs_8z 8m "

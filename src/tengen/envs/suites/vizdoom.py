@@ -33,8 +33,6 @@ from tengen.envs.gymnasium_env import GymnasiumEnv, as_gymnasium
 from tengen.envs.suites.suite import ListedSuite
 from tengen.errors import UsageError
 
-__all__ = ["SUITE", "TICS"]
-
 TICS = 4
 """Number of tics per step. The game of Doom runs at 35 tics per second."""
 _PREFIX = "vizdoom/"

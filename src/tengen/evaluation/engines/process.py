@@ -17,8 +17,6 @@ from tengen.closable import Closable
 from tengen.errors import RunError, UsageError, os_reason
 from tengen.games import Game
 
-__all__ = ["EngineProcess", "EngineRefusal", "MoveRefusedError", "short"]
-
 _MAX_ANSWER_BYTES = 1 << 20
 _MAX_SHOWN = 60
 _QUIT_S = 1.0

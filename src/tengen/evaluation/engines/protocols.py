@@ -21,11 +21,6 @@ from tengen.games import Game, open_game
 from tengen.games.go_rules import read_vertex, rules_as_json, write_vertex
 from tengen.games.gomoku import read_cell, read_gomoku_name, write_cell
 
-__all__ = [
-    "GomocupEngine",
-    "GtpEngine",
-]
-
 _NEEDED = ("boardsize", "clear_board", "komi", "play", "genmove")
 
 

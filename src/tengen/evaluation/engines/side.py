@@ -14,8 +14,6 @@ from tengen.evaluation.players import EnginePlayer
 from tengen.evaluation.searcher import Side
 from tengen.games import Game, go_result, open_game
 
-__all__ = ["EngineReport", "EngineSide", "check_engine"]
-
 
 @dataclass(frozen=True)
 class EngineReport:

@@ -23,8 +23,6 @@ from tengen.evaluation.episodes.film_formats import (
 )
 from tengen.run.publish import publish_file
 
-__all__ = ["MAX_FILMS", "FilmFile", "Films"]
-
 MAX_FILMS = 3
 """The maximum number of videos of one evaluation."""
 

@@ -19,16 +19,6 @@ from tengen.distribution import pip_install_extra
 from tengen.envs import Picture
 from tengen.errors import RunError, UsageError
 
-__all__ = [
-    "MAX_PICTURES_PER_S",
-    "Film",
-    "FilmFormat",
-    "Gif",
-    "Mp4",
-    "choose_format",
-    "find_ffmpeg",
-]
-
 MAX_PICTURES_PER_S = 50.0
 """The maximum frame rate of videos: a frame of a gif lasts at least 0.02 s."""
 _MAX_PICTURES = 30_000

@@ -31,17 +31,6 @@ from tengen.games import Game
 from tengen.models import KATAGO
 from tengen.run import RunDirectory, file_sha256
 
-__all__ = [
-    "Anchor",
-    "FixedPlayer",
-    "KatagoAnchor",
-    "fixed_players",
-    "measure_anchors",
-    "opened_anchor",
-    "rate_anchors",
-    "shipped_pairings",
-]
-
 
 @dataclass(frozen=True)
 class KatagoAnchor:

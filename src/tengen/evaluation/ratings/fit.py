@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from tengen.errors import UsageError
 from tengen.evaluation.elo import Z_95, Tally
 
-__all__ = ["PRIOR_DRAWS", "Link", "Pairing", "Rating", "fit_ratings"]
-
 PRIOR_DRAWS = 1.0
 """Number of virtual draws added as a prior to each pair of players with results."""
 

@@ -12,14 +12,6 @@ from tengen.evaluation.ratings.fit import Pairing
 from tengen.run import RunDirectory, make_directory, publish_json, read_object
 from tengen.search import PlayConfig
 
-__all__ = [
-    "RECORD_SCHEMA",
-    "MatchRecord",
-    "publish_record",
-    "read_record",
-    "read_records",
-]
-
 RECORD_SCHEMA = 3
 """The schema version of new match records, and the newest version that can be read."""
 

@@ -28,8 +28,6 @@ from tengen.closable import Closable
 from tengen.errors import RunError, UsageError, os_reason
 from tengen.run import newer_schema
 
-__all__ = ["SCHEMA", "ArchiveReader", "pack"]
-
 SCHEMA = 4
 """The schema version of written archives, and the newest version that can be read."""
 

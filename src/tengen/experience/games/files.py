@@ -6,8 +6,6 @@ from pathlib import Path
 
 from tengen.run import find_files
 
-__all__ = ["SET_ASIDE", "experience_files", "writer_files"]
-
 SET_ASIDE = "damaged"
 """Suffix of a file with which the user excludes the segment of the same name.
 

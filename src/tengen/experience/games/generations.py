@@ -26,20 +26,6 @@ from tengen.run import (
     storage_error,
 )
 
-__all__ = [
-    "MAX_WRITERS",
-    "TRAIN_WRITER",
-    "adopt_writer",
-    "begin_generation",
-    "claim_ahead",
-    "claim_writer",
-    "give_up_numbers",
-    "has_orphan",
-    "num_trained",
-    "sealed_generation",
-    "writer_directory",
-]
-
 TRAIN_WRITER = 0
 """Number of the first self-play writer of ``tengen train``. Process I always has writer
 ``TRAIN_WRITER + I``, so that a restarted process resumes its own generation."""

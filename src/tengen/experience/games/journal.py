@@ -12,14 +12,6 @@ from typing import Any, NamedTuple
 from tengen import _core
 from tengen.errors import DiskFullError, RunError, UsageError
 
-__all__ = [
-    "JournalContents",
-    "JournalGap",
-    "OpenSegment",
-    "core_errors",
-    "read_journal",
-]
-
 
 @contextmanager
 def core_errors() -> Iterator[None]:

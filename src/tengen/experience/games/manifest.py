@@ -14,8 +14,6 @@ from tengen.errors import RunError, UsageError
 from tengen.experience.games.files import SET_ASIDE, experience_files
 from tengen.experience.games.segment import SegmentReader
 
-__all__ = ["Manifest", "SegmentEntry"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentEntry:

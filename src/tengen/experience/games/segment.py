@@ -22,14 +22,6 @@ from tengen.experience.games.files import SET_ASIDE, writer_files
 from tengen.experience.games.journal import JournalGap, core_errors, read_journal
 from tengen.run.publish import publish_file, reach
 
-__all__ = [
-    "GAME_COLUMNS",
-    "RecordedGames",
-    "SegmentReader",
-    "recorded_games",
-    "seal",
-]
-
 GAME_COLUMNS: dict[str, DTypeLike] = {
     "game_index": np.uint32,
     "outcome": np.uint8,

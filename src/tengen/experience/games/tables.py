@@ -14,8 +14,6 @@ from tengen.errors import RunError, UsageError, did_you_mean
 from tengen.experience.games.segment import SegmentReader
 from tengen.run import RunDirectory, find_files
 
-__all__ = ["Table", "read_table"]
-
 Columns: TypeAlias = dict[str, NDArray[Any]]
 Table: TypeAlias = Literal["games", "plies", "policies"]
 

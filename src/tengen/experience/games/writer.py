@@ -30,8 +30,6 @@ from tengen.experience.games.journal import OpenSegment
 from tengen.experience.games.segment import RecordedGames, recorded_games, seal
 from tengen.run import WriterLock, publish_file, remove_leftovers, storage_error
 
-__all__ = ["ExperienceWriter", "OpenGeneration", "games_meta", "unfinished_games"]
-
 _UNFINISHED = "unfinished"
 
 

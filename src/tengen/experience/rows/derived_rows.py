@@ -20,15 +20,6 @@ from tengen.experience.games.journal import core_errors
 from tengen.experience.games.segment import GAME_COLUMNS, SegmentReader
 from tengen.games import core_game, is_external, open_game
 
-__all__ = [
-    "DerivedRows",
-    "WindowDraw",
-    "WindowPass",
-    "is_validation",
-    "sample_positions",
-    "select_games",
-]
-
 # Columns of games that DerivedRows does not need.
 _FOR_PEOPLE = ("game_index", "model", "num_simulations")
 _ROW_COLUMNS = tuple(

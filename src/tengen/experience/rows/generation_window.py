@@ -19,8 +19,6 @@ from tengen.experience.games.manifest import SegmentEntry
 from tengen.experience.rows.generations import GenerationPass, GenerationStock
 from tengen.experience.rows.ordered import WRONG_FORM, OrderedExperience, Rows
 
-__all__ = ["GenerationWindow"]
-
 
 class _Place(NamedTuple):
     """The start of a batch in a pass over generations."""

@@ -15,8 +15,6 @@ from tengen.experience.games.manifest import Manifest, SegmentEntry
 from tengen.experience.rows.derived_rows import DerivedRows
 from tengen.experience.rows.imported import ImportedRows
 
-__all__ = ["GenerationPass", "GenerationStock"]
-
 _DRAWS_OF_PASS = 4096
 """Random streams reserved per pass: two per generation, and one for the row order."""
 

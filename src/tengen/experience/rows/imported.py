@@ -34,18 +34,6 @@ from tengen.games import open_game, transform_planes
 from tengen.nets.minigo import NUM_MINIGO_PLANES
 from tengen.run import find_files, newer_schema, publish_file, reading_file
 
-__all__ = [
-    "MAX_SIDE",
-    "NUM_FEATURES",
-    "ROWS_SCHEMA",
-    "Examples",
-    "ImportedRows",
-    "RowsMeta",
-    "newest_files",
-    "rows_name",
-    "write_rows",
-]
-
 NUM_FEATURES = NUM_MINIGO_PLANES - 1
 """Number of planes in a minigo example; tengen adds a plane, the on-board mask."""
 

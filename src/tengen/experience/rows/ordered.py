@@ -16,8 +16,6 @@ from tengen.experience.experience import Divided
 from tengen.experience.games.manifest import Manifest, SegmentEntry
 from tengen.store.batch import Batch
 
-__all__ = ["WRONG_FORM", "OrderedExperience", "Rows"]
-
 # Exceptions that a malformed state raises, such as one written by a different version.
 WRONG_FORM = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 

@@ -36,21 +36,6 @@ from tengen.experience.games.archive import ArchiveReader, pack
 from tengen.games import is_external, open_game
 from tengen.run import NumberedFolder, read_object
 
-__all__ = [
-    "SCHEMA",
-    "VALIDATION",
-    "ShardRows",
-    "ShuffledTurn",
-    "pack_columns",
-    "read_shard",
-    "read_turn",
-    "read_window_state",
-    "shard_name",
-    "unpack_columns",
-    "write_shard",
-    "write_turn",
-]
-
 SCHEMA = 1
 """The schema version of written ``turn.json`` files, and the newest readable one."""
 

@@ -22,8 +22,6 @@ from tengen.experience.rows.shuffled_files import (
 )
 from tengen.run import NumberedFolder
 
-__all__ = ["ShuffledRows"]
-
 
 class _Place(NamedTuple):
     """The position of a batch in ``RUN/shuffled``."""

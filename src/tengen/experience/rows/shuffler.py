@@ -26,8 +26,6 @@ from tengen.experience.rows.shuffled_files import (
 from tengen.experience.rows.window import GameWindow
 from tengen.run import NumberedFolder, remove_leftovers
 
-__all__ = ["NUM_VALIDATION_ROWS", "Shuffler", "ShufflingStopped"]
-
 _TARGET_BYTES = 512
 """Estimated size in bytes of a packed row without its planes, on a large board."""
 NUM_VALIDATION_ROWS = 1024

@@ -25,8 +25,6 @@ from tengen.experience.rows.derived_rows import (
 )
 from tengen.experience.rows.ordered import WRONG_FORM, OrderedExperience, Rows
 
-__all__ = ["GameWindow", "check_window_memory", "predicted_window_bytes"]
-
 
 class GameWindow(OrderedExperience[WindowDraw]):
     """Self-play games as ``Experience``; samples uniformly from the newest rows.

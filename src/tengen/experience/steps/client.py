@@ -20,8 +20,6 @@ from tengen.experience.steps.slot_writer import TABLE, FirstPriorities, SlotWrit
 from tengen.store import Batch, Column, StepWriter, Store, StoreTimeout
 from tengen.transport import NoAnswer, is_net
 
-__all__ = ["StepClient", "StepDraws"]
-
 _PRIORITY_S = 1.0
 # Part of the error from core/store/engine/engine.h if a session holds a writer's name.
 _TAKEN = "is open in another client"

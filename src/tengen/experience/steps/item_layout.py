@@ -30,15 +30,6 @@ from tengen.config import check, check_range
 from tengen.store import Column
 from tengen.tensors import FRAMES, TensorSpec
 
-__all__ = [
-    "STATE",
-    "ItemLayout",
-    "pack_steps",
-    "packed_columns",
-    "unpack",
-    "unpack_batch",
-]
-
 STATE = "state/"
 """Prefix of the names of columns that hold recurrent states."""
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from tengen import _core
 from tengen.store import Batch
 
-__all__ = ["DEMOS", "Mixture", "joined"]
-
 DEMOS = "demonstrations"
 """Name of the store table that holds the items of demonstrations."""
 

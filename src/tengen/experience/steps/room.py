@@ -24,8 +24,6 @@ from tengen.experience.steps.mixing import DEMOS
 from tengen.experience.steps.slot_writer import TABLE
 from tengen.store import Column, RateLimits, Selector, TableConfig, left_columns
 
-__all__ = ["StepBudget", "StepPlan", "StepRoom", "plan_steps", "step_budget"]
-
 _NUM_LENT = 2
 """Maximum number of batches on loan: the one in training, and the next (prefetch)."""
 

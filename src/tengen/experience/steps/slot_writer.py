@@ -14,8 +14,6 @@ from tengen.experience.config import ReplayConfig
 from tengen.experience.steps.item_layout import ItemLayout, pack_steps
 from tengen.store import Column, StepWriter, StoreTimeout
 
-__all__ = ["TABLE", "FirstPriorities", "SlotWriter", "StepSink"]
-
 TABLE = "steps"
 """Name of the store table that holds environment steps."""
 

@@ -35,8 +35,6 @@ from tengen.experience.steps.slot_writer import FirstPriorities, SlotWriter
 from tengen.store import Batch, Column, Store, StoreConfig
 from tengen.transport import NetDoor
 
-__all__ = ["StepTable"]
-
 
 class StepTable(StepDraws):
     """A table of steps as ``Experience``. One thread samples; other threads may write.

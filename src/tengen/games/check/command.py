@@ -13,8 +13,6 @@ from tengen.games.protocol import OwnGame
 from tengen.games.typed import allow, is_program
 from tengen.observe.progress_line import ProgressLine
 
-__all__ = ["add_arguments", "game_check"]
-
 _MAX_GAMES = 1_000_000
 _MAX_SEED = 2**63 - 1
 

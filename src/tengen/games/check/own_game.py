@@ -13,8 +13,6 @@ from tengen.errors import UsageError
 from tengen.games.check.verified_game import VerifiedGame, is_int
 from tengen.games.protocol import OwnGame, Planes
 
-__all__ = ["GameFacts", "check_own_game", "check_position"]
-
 _METHODS = (
     "initial_state",
     "to_play",

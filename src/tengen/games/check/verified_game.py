@@ -11,8 +11,6 @@ from tengen.errors import UsageError
 from tengen.games.protocol import OwnGame, Planes
 from tengen.games.raised import RAISED, call_method, raised
 
-__all__ = ["VerifiedGame", "is_int"]
-
 # Maximum number of actions and of plies. Both are stored in 16 bits.
 _MAX_COUNT = 65535
 

@@ -23,8 +23,6 @@ from collections.abc import Iterable
 from tengen.errors import UsageError
 from tengen.games.sgf.tree import MAX_CHARACTERS, Tree, parse_tree, refuse
 
-__all__ = ["parse_bytes"]
-
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),

@@ -31,8 +31,6 @@ from tengen.games.sgf.tree import (
     refuse,
 )
 
-__all__ = ["read_sgf"]
-
 _MAX_SIZE = 19
 # An integer KM of at least this value gives the komi in hundredths of a point.
 _MIN_HUNDREDTHS = 275

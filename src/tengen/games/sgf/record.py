@@ -15,19 +15,6 @@ from tengen.games.protocol import Game, State
 from tengen.games.registry import open_game
 from tengen.games.sgf.tree import Node, has_move, refuse
 
-__all__ = [
-    "LETTERS",
-    "GoRecord",
-    "check_later_stones",
-    "is_fixed_handicap",
-    "read_move",
-    "replay",
-    "setup_moves",
-    "start_stones",
-    "stones_on",
-    "write_sgf",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class GoRecord:

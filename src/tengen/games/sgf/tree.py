@@ -12,16 +12,6 @@ from dataclasses import dataclass
 
 from tengen.errors import UsageError
 
-__all__ = [
-    "MAX_CHARACTERS",
-    "Node",
-    "Tree",
-    "has_move",
-    "parse_tree",
-    "plain_text",
-    "refuse",
-]
-
 MAX_CHARACTERS = 1 << 20
 """The maximum length of an SGF text, in characters."""
 

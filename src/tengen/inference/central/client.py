@@ -33,8 +33,6 @@ from tengen.inference.central.places import Places
 from tengen.inference.row_arrays import RowArrays
 from tengen.tensors import Signature
 
-__all__ = ["Asker", "InferenceClient", "Interrupted", "TurnPort", "drive_in_turns"]
-
 _SLICE_S = 0.25
 _RETRY_S = 0.05
 _MAX_TEXT_BYTES = 1 << 16

@@ -14,8 +14,6 @@ from typing import NamedTuple
 from tengen.errors import RunError
 from tengen.inference.central.messages import Stream
 
-__all__ = ["Place", "Places", "servers_in_order"]
-
 _ALIVE_S = 3.0
 """Seconds that a group waits for a server's reply to a liveness check before it leaves
 the server; doubled each time that the group leaves a server."""

@@ -25,15 +25,6 @@ from tengen.inference.row_arrays import RowArrays
 from tengen.tensors import Signature, TensorSpec
 from tengen.transport import Client, Dialect, Message, Service, is_net
 
-__all__ = [
-    "INFERENCE",
-    "InferenceServer",
-    "ServerStats",
-    "ask_model",
-    "connect_rows",
-    "serve_rows",
-]
-
 INFERENCE = Dialect("inference", version=3)
 _ROWS = "rows"
 _MODEL = "model"

@@ -20,8 +20,6 @@ import ray
 from tengen.errors import UsageError
 from tengen.roles import RunConfig
 
-__all__ = ["connect", "disconnect", "first_line"]
-
 _CONNECT_S = 5.0
 _ANSWER_S = 60.0
 """Time limit for a cluster's response, in seconds; Ray itself would retry forever."""

@@ -28,16 +28,6 @@ from tengen.launch.workers import (
 from tengen.roles import RunConfig
 from tengen.roles.devices import gpus_named
 
-__all__ = [
-    "Node",
-    "check_fits",
-    "check_gpus",
-    "filled",
-    "is_together",
-    "nodes_of",
-    "table_of",
-]
-
 _NOW_AND_THEN = 0.01
 """Fraction of a core that a mostly idle role requests. It is above 0, so that Ray does
 not place the role on a head node that offers no cores."""

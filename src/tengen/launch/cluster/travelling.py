@@ -11,8 +11,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-__all__ = ["holder_class", "probe_function", "search_path"]
-
 
 def search_path() -> list[str]:
     """Returns a module search path with tengen's parent folder and PYTHONPATH."""

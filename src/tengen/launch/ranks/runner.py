@@ -38,8 +38,6 @@ from tengen.launch.workers import Worker
 from tengen.observe import read_hosts
 from tengen.run import RunDirectory
 
-__all__ = ["Held", "Holder", "Runner"]
-
 _PAUSE_S = 0.25
 _POLL_S = 0.05
 

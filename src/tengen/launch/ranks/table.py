@@ -31,15 +31,6 @@ from tengen.launch.workers import (
 from tengen.roles import RunConfig
 from tengen.roles.devices import gpus_named
 
-__all__ = [
-    "RankInfo",
-    "check_alike",
-    "check_named_gpus",
-    "filled",
-    "place",
-    "visible_devices",
-]
-
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
 _NAMED = ("GPU-", "MIG-")
 _LEARNING = ("learn", "follow")

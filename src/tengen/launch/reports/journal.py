@@ -21,8 +21,6 @@ from tengen.observe import (
     waiting_verdict,
 )
 
-__all__ = ["RunJournal"]
-
 _WAIT = "wait"
 _OF_LEARNING = {
     "loss": "loss",

@@ -9,8 +9,6 @@ from typing import Any
 
 from tengen.observe import ServerProgress, batch_fill
 
-__all__ = ["RATES", "Acting", "Servers", "num_flying"]
-
 RATES = {"rows_per_s": "num_rows", "evaluations_per_s": "num_evaluations"}
 """Maps a rate to the count in a process's report from which the rate is computed."""
 _RATE_S = 10.0

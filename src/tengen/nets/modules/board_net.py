@@ -16,8 +16,6 @@ from tengen.nets.modules.heads import NUM_VALUE_UNITS, PolicyLogits
 from tengen.nets.modules.net import Net, Tensors
 from tengen.tensors import BoardSpec, Signature
 
-__all__ = ["SCORE_SCALE", "Auxiliary", "AuxiliaryHeads", "BoardNet", "score_moments"]
-
 SCORE_SCALE = 20.0
 """Factor from the outputs of the mean-score and lead layers to points."""
 

@@ -18,8 +18,6 @@ from tengen import _core
 from tengen.nets.modules.exporting import is_exporting
 from tengen.nets.modules.standard import WINDOW_ROWS, RunningSums
 
-__all__ = ["Centre", "without_mean"]
-
 _NAMES = re.compile(r"(.*\.)?centres\.\d+\.(total|num_rows)")
 
 

@@ -16,8 +16,6 @@ from tengen.nets.modules.net import Net, Tensors
 from tengen.nets.modules.standard import Standard
 from tengen.tensors import Signature, TensorSpec
 
-__all__ = ["Critics", "Mixer", "make_value_critic"]
-
 _ACTION = "critic_action"
 # Hidden units of the mixing network, and of the networks that compute its weights.
 _MIXING_UNITS, _WEIGHT_UNITS = 32, 64

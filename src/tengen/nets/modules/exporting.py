@@ -8,8 +8,6 @@ from contextvars import ContextVar
 
 import torch
 
-__all__ = ["exporting", "is_exporting"]
-
 _is_exporting = ContextVar("is_exporting", default=False)
 
 

@@ -11,8 +11,6 @@ from torch.nn import functional
 
 from tengen.tensors import BoardSpec
 
-__all__ = ["NUM_VALUE_UNITS", "GlobalPool", "PolicyHead", "PolicyLogits", "ValueHead"]
-
 NUM_VALUE_UNITS = 64
 """Number of units in the hidden layer of ``ValueHead``."""
 

@@ -23,8 +23,6 @@ from tengen.nets.modules.standard import Standard
 from tengen.nets.modules.torso_net import Torso, TorsoNet
 from tengen.tensors import Signature
 
-__all__ = ["ImageTorso", "image_net"]
-
 
 class ImageTorso(Torso):
     """A torso with convolutions for each image and one dense layer for all images.

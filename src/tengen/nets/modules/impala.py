@@ -13,8 +13,6 @@ from tengen.nets.modules.images import image_net
 from tengen.nets.modules.torso_net import TorsoNet
 from tengen.tensors import Signature
 
-__all__ = ["build"]
-
 _NUM_BLOCKS = 2
 
 

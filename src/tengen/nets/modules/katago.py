@@ -27,8 +27,6 @@ from tengen.nets.modules.board_net import BoardNet
 from tengen.nets.modules.net import Tensors
 from tengen.tensors import Signature
 
-__all__ = ["KatagoNet", "build"]
-
 # Index of the plane that is all ones under superko rules, which rule out games without
 # a result.
 _SUPERKO_PLANE = 24

@@ -16,16 +16,6 @@ from tengen.nets.memory import MAX_UINT8
 from tengen.nets.modules.net import Tensors
 from tengen.tensors import Signature
 
-__all__ = [
-    "LayerNorm",
-    "QuantileHead",
-    "flat_inputs",
-    "make_relu",
-    "make_small",
-    "num_flat",
-    "shaped",
-]
-
 
 def _as_float(tensor: Tensor) -> Tensor:
     """Returns the tensor as float32; scales uint8 (images) to [0, 1]."""

@@ -22,8 +22,6 @@ from tengen.nets.modules.board_net import BoardNet
 from tengen.nets.modules.norm import BoardNorm, FoldedConv
 from tengen.tensors import Signature
 
-__all__ = ["MinigoNet", "build"]
-
 # Weight of a batch in the running statistics; the benchmark decays them by 0.95.
 _MOMENTUM = 0.05
 _EPSILON = 1e-5

@@ -19,8 +19,6 @@ from tengen.nets.modules.standard import Standard
 from tengen.nets.modules.torso_net import Torso, TorsoNet
 from tengen.tensors import FRACTIONS, QUANTILES, Signature, TensorSpec
 
-__all__ = ["Mlp", "MlpTorso", "build"]
-
 _TOWERS = {"value": "baseline"}
 """Module names of towers, by output, where the two names differ."""
 # Minimum number of units for which lower precision is faster.

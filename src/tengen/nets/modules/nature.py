@@ -10,8 +10,6 @@ from tengen.nets.modules.torso_net import TorsoNet
 from tengen.nets.nature import NatureConfig
 from tengen.tensors import Signature
 
-__all__ = ["build"]
-
 
 def build(wanted: Signature, config: NatureConfig) -> TorsoNet:
     """Returns a new network with random weights; see ``NetConfig.build``."""

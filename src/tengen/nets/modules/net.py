@@ -16,8 +16,6 @@ from tengen.config import check
 from tengen.nets.config import NetConfig
 from tengen.tensors import Signature
 
-__all__ = ["InferenceHead", "Net", "Tensors", "unflat", "zeroed"]
-
 Tensors = dict[str, Tensor]
 """Tensors by their names in a network's signature."""
 

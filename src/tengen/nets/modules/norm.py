@@ -14,11 +14,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-__all__ = [
-    "BoardNorm",
-    "FoldedConv",
-]
-
 
 class BoardNorm(nn.Module):
     """Normalises each channel with its statistics over batch and board.

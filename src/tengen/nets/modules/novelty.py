@@ -18,8 +18,6 @@ from tengen.nets.modules.net import Net, Tensors
 from tengen.nets.modules.standard import Standard
 from tengen.tensors import EMBEDDING, NOVELTY, OBSERVATION, Signature, TensorSpec
 
-__all__ = ["CuriousNet", "Judged", "Novelty", "Standardized", "build"]
-
 _FEATURES = "features"
 _NUM_FEATURES = 64
 # Standardized entries are clipped to this number of deviations, as in the paper.

@@ -28,8 +28,6 @@ from tengen.nets.modules.norm import BoardNorm, FoldedConv
 from tengen.nets.resnet import ResNetConfig
 from tengen.tensors import Signature
 
-__all__ = ["ResNet", "build", "grow_net"]
-
 
 def _masked(x: Tensor, mask: Tensor | None) -> Tensor:
     return x if mask is None else x * mask.to(x.dtype)

@@ -19,13 +19,6 @@ from tengen.nets.modules.layers import QuantileHead, make_small, shaped
 from tengen.nets.modules.net import Net, Tensors, unflat
 from tengen.tensors import FRACTIONS, FRAMES, QUANTILES, Signature, TensorSpec
 
-__all__ = [
-    "FrameStack",
-    "Lstm",
-    "Torso",
-    "TorsoNet",
-]
-
 _HIDDEN, _CELL = "lstm/hidden", "lstm/cell"
 
 

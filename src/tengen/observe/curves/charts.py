@@ -26,15 +26,6 @@ from tengen.observe.events import EventFiles
 from tengen.observe.roles import has_actors
 from tengen.run import RunDirectory, publish_file
 
-__all__ = [
-    "Charts",
-    "Drawer",
-    "ObserveConfig",
-    "WandbRun",
-    "check_wandb",
-    "open_charts",
-]
-
 _LOOK_S = 2.0
 
 

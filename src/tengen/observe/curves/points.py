@@ -18,8 +18,6 @@ from typing import Any
 
 from tengen.observe.roles import is_number
 
-__all__ = ["Point", "PointMaker"]
-
 _METRICS = {
     "baseline_loss": "losses/value_loss",
     "approximate_kl": "losses/approx_kl",

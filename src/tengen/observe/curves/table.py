@@ -17,8 +17,6 @@ from tengen.observe.roles import is_number
 from tengen.observe.run_view import RunView, is_of_learner
 from tengen.run import RunDirectory, check_new_file, publish_file
 
-__all__ = ["COLUMNS", "Row", "add_arguments", "curves", "read_curve", "to_csv"]
-
 COLUMNS = (
     "learner_steps",
     "agent_steps",

@@ -18,8 +18,6 @@ from pathlib import Path
 
 from tengen.observe.curves.points import Point
 
-__all__ = ["TensorBoardFile"]
-
 _FLUSH_S = 3.0
 _PREFIX = "events.out.tfevents."
 

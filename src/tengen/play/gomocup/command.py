@@ -31,8 +31,6 @@ from tengen.play.session.arguments import (
 from tengen.play.session.searches import Limits
 from tengen.play.session.session import LineReader
 
-__all__ = ["COMMANDS", "add_arguments", "answer_swap2", "gomocup"]
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command-line arguments of ``tengen gomocup`` to ``parser``."""

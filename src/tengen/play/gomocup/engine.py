@@ -27,12 +27,6 @@ from tengen.play.session.clock import Clock, TimeSettings
 from tengen.play.session.session import Session
 from tengen.run.machine import resident_bytes
 
-__all__ = [
-    "Engine",
-    "Handler",
-    "ManagerLimits",
-]
-
 # The value of INFO time_left that managers send for unlimited time, in milliseconds.
 _UNLIMITED_MS = (1 << 31) - 1
 # Assumed overhead per move outside the search, until the manager reports the time.

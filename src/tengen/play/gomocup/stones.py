@@ -17,18 +17,6 @@ from typing import Literal
 from tengen.games import Game
 from tengen.games.gomoku import write_cell
 
-__all__ = [
-    "OTHER",
-    "OWN",
-    "Command",
-    "GomocupError",
-    "Owner",
-    "Stones",
-    "UnknownCommandError",
-    "one_line",
-    "parse_line",
-]
-
 # Maximum length of a response: managers' buffers have a few hundred bytes.
 _MAX_CHARACTERS = 400
 # Maximum number of orders in which the stones of a position are played.

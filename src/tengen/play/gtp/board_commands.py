@@ -32,8 +32,6 @@ from tengen.play.gtp.protocol import (
 )
 from tengen.play.session.clock import Clock, TimeSettings
 
-__all__ = ["BOARD_COMMANDS", "TIME_COMMANDS"]
-
 _MAX_KOMI = 361
 _MAX_FILE_BYTES = 1 << 22
 

@@ -26,8 +26,6 @@ from tengen.play.session.arguments import (
 from tengen.play.session.searches import Limits
 from tengen.play.session.session import LineReader
 
-__all__ = ["COMMANDS", "add_arguments", "gtp"]
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command-line arguments of ``tengen gtp`` to ``parser``."""

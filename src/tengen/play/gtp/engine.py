@@ -28,8 +28,6 @@ from tengen.play.session.clock import Clock
 from tengen.play.session.searches import Limits
 from tengen.play.session.session import Session
 
-__all__ = ["Engine", "Handler", "Resigning"]
-
 # A side resigns after this many consecutive moves with a low value, as in KataGo.
 _NUM_LOST = 3
 

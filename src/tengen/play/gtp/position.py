@@ -16,8 +16,6 @@ from tengen.games import Game, go_result, position_after
 from tengen.games.go_turns import GoTurns
 from tengen.games.sgf import GoRecord, is_fixed_handicap, setup_moves
 
-__all__ = ["MAX_PLIES", "Position", "Start"]
-
 MAX_PLIES = 4 * 19 * 19
 """Ply limit of GTP games. It exceeds the limit of self-play, because setup stones and
 inserted passes also count as plies."""

@@ -14,24 +14,6 @@ from tengen.games.go_rules import read_vertex, write_vertex
 from tengen.play.forecast import Forecast
 from tengen.play.growing import ActionAnalysis, Analysis
 
-__all__ = [
-    "INTERRUPT",
-    "PLAYERS",
-    "AnalysisRequest",
-    "Command",
-    "GtpError",
-    "answer_text",
-    "first_line",
-    "info_line",
-    "is_whole",
-    "parse_analysis",
-    "parse_line",
-    "read_number",
-    "read_player",
-    "read_whole",
-    "words_of",
-]
-
 INTERRUPT = b"# interrupt"
 """The comment line that GoGui sends to stop a search, if the engine supports
 ``gogui-interrupt``."""

@@ -12,16 +12,6 @@ from tengen.play.loading import load_player
 from tengen.play.player import Player
 from tengen.search import MAX_SIMULATIONS
 
-__all__ = [
-    "add_level_argument",
-    "add_search_arguments",
-    "add_session_arguments",
-    "checked_simulations",
-    "load_for_session",
-    "read_input",
-    "write_output",
-]
-
 _CHUNK_BYTES = 1 << 16
 
 

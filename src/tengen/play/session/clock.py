@@ -11,8 +11,6 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Clock", "TimeSettings"]
-
 _RESERVE_S = 0.15
 _RESERVE_PART = 0.1
 # Assumed overhead per move outside the search, until the controller reports the time.

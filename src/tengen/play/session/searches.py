@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from tengen.games import Game
 from tengen.play.growing import GrowingSearch
 
-__all__ = ["USUAL_SIMULATIONS", "Limits", "Thinker", "most_simulations"]
-
 USUAL_SIMULATIONS = 400
 """Default number of simulations per move in a session."""
 

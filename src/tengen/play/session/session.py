@@ -21,8 +21,6 @@ from tengen.play.session.searches import (
     most_simulations,
 )
 
-__all__ = ["LineReader", "Session"]
-
 _MAX_LINE_BYTES = 1 << 16
 _MAX_LINES = 1000
 

@@ -12,8 +12,6 @@ from tengen.envs import Arrays, EnvSpec
 from tengen.experience import ItemLayout, StepDraws
 from tengen.inference import DriveStats, RowArrays
 
-__all__ = ["ActorLink", "Driven", "Group", "LinkLost", "open_writer"]
-
 
 class LinkLost(Exception):
     """The learner's table has been lost, together with its writers' sessions."""

@@ -17,8 +17,6 @@ from tengen.roles.experience import open_experience
 from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory
 
-__all__ = ["OwnLink"]
-
 
 class OwnLink:
     """An ``ActorLink`` to the network and the experience of the actor's own process.

@@ -25,8 +25,6 @@ from tengen.run import RunDirectory, evict_mirrors
 from tengen.run.actor_counts import ActorCounts
 from tengen.transport import Client, is_net
 
-__all__ = ["RemoteLink"]
-
 Connected = TypeVar("Connected")
 
 # For an actor by itself. Where a runner starts the services too, it also ends the

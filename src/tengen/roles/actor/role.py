@@ -21,8 +21,6 @@ from tengen.roles.config import RunConfig
 from tengen.roles.role import Report, Role, RoleContext
 from tengen.run import RunDirectory
 
-__all__ = ["ActorRole"]
-
 # Polling interval of the watcher thread, in seconds. With a shorter interval, the
 # threads of hundreds of actors would keep a core busy.
 _LOOK_S = 5.0

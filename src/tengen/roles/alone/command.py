@@ -29,22 +29,6 @@ from tengen.run import (
     usable_threads,
 )
 
-__all__ = [
-    "actor",
-    "actor_arguments",
-    "add_arguments",
-    "export",
-    "gate",
-    "inference",
-    "inference_arguments",
-    "learn",
-    "learn_arguments",
-    "selfplay",
-    "selfplay_arguments",
-    "serve",
-    "shuffle",
-]
-
 _POLL_S = 0.5
 _INTERRUPTED = 130
 _LEAST_ROOM_BYTES = 1 << 20

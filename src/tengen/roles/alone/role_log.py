@@ -18,8 +18,6 @@ from tengen.errors import DiskFullError, RunError
 from tengen.observe import EventWriter, open_charts
 from tengen.run import RunDirectory, storage_error
 
-__all__ = ["FullDiskPause", "RoleLog"]
-
 _BUSY_INTERVAL_S = 30.0
 _FIRST_WAIT_S = 60.0
 _LONGEST_WAIT_S = 3600.0

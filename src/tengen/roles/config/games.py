@@ -26,8 +26,6 @@ from tengen.store import Store
 if TYPE_CHECKING:
     from tengen.transport import NetDoor
 
-__all__ = ["Games", "open_window"]
-
 
 class Games(Family, agents=AlphaZero):
     """The family of all runs of games. Games are in files that any process can read."""

@@ -9,8 +9,6 @@ from tengen.config import check, check_range
 from tengen.errors import UsageError
 from tengen.transport import NetAddress, is_loopback
 
-__all__ = ["MOST_SERVERS", "LaunchConfig", "RoleResources"]
-
 MOST_SERVERS = 64
 """The maximum number of processes of role inference."""
 # The last port for ``listen`` that leaves ports for all services (``roles.doors``).

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from tengen.agents.alphazero import AlphaZero
     from tengen.transport import NetDoor
 
-__all__ = ["Family", "RunConfig", "Schedule"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:

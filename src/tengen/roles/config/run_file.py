@@ -23,22 +23,6 @@ from tengen.roles.config.run_config import RunConfig
 from tengen.roles.spent import learned_steps
 from tengen.run import SCHEMA, RunDirectory
 
-__all__ = [
-    "RUN_LOCK",
-    "asked_generations",
-    "change_config",
-    "config_changes",
-    "newest_inference",
-    "open_inference",
-    "read_config",
-    "read_part",
-    "record_generation",
-    "record_inference",
-    "stages_schema",
-    "with_asked_generations",
-    "write_config",
-]
-
 Part = TypeVar("Part")
 
 # Inference settings that the role export chooses by measurement.

@@ -38,8 +38,6 @@ from tengen.roles.role import Report, Role, RoleContext
 from tengen.run import NumberedFolder, RunDirectory, make_directory, remove_leftovers
 from tengen.search import PlayConfig
 
-__all__ = ["GateRole", "RateRole", "open_player"]
-
 _NUM_KEPT = 20
 """The maximum number of rejected models on the disk, and of accepted models in
 environments. Runs of games keep all accepted models, because games refer to them."""

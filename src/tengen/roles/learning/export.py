@@ -38,8 +38,6 @@ from tengen.roles.role import Report, Role, RoleContext
 from tengen.run import RunDirectory
 from tengen.search import PlayConfig
 
-__all__ = ["ExportRole"]
-
 _CHECK_ROWS = 128
 _INT8_ROWS = 768
 # The minimum number of rows for a reliable check of an int8 model's rounding errors.

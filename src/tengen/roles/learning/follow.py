@@ -20,8 +20,6 @@ from tengen.run import RunDirectory, keep_freed_memory
 from tengen.store import Store
 from tengen.transport import Client
 
-__all__ = ["FollowRole"]
-
 _PATIENCE_S = 2.0
 _TURN_S = 1.0
 # Polling interval while there is no leader, in seconds.

@@ -17,8 +17,6 @@ from tengen.roles.role import RoleContext
 from tengen.run import RunDirectory
 from tengen.transport import NetAddress, Server
 
-__all__ = ["Leading", "lead", "open_run_door"]
-
 _LOOPBACK = "127.0.0.1"
 _LAST_S = 15.0
 """Time limit in seconds for mirrors to send their remaining data when the run ends."""

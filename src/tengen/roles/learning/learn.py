@@ -29,8 +29,6 @@ from tengen.roles.spent import core_minutes_of, record_began
 from tengen.run import RunDirectory, keep_freed_memory
 from tengen.run.actor_counts import read_actor_counts
 
-__all__ = ["LearnRole"]
-
 _PROGRESS_INTERVAL_S = 0.25
 # Where actors work at the same time: seconds that a turn waits for their items, and the
 # steps after which it looks at the clock.

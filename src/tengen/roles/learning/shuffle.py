@@ -16,8 +16,6 @@ from tengen.roles.config.games import open_window
 from tengen.roles.role import Report, Role, RoleContext
 from tengen.run import RunDirectory
 
-__all__ = ["ShuffleRole"]
-
 
 class ShuffleRole(Role):
     """Samples batches and writes them to ``RUN/shuffled``.

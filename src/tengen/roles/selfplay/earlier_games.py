@@ -26,8 +26,6 @@ from tengen.experience.games.files import experience_files
 from tengen.games import Game, core_game
 from tengen.run import RunDirectory
 
-__all__ = ["ResignationCheck", "check_resignation", "fork_sources"]
-
 _ENOUGH_GAMES = 100
 _MAX_GENERATIONS = 16
 _COLUMNS = (

@@ -13,8 +13,6 @@ import dataclasses
 
 from tengen.actors import SelfplayConfig
 
-__all__ = ["fewer_games", "first_slots", "smaller_generations"]
-
 # A generation whose estimated time exceeds the limit by this factor gets fewer games.
 _SLACK = 1.25
 # The minimum number of concurrent games per thread. Fewer native games would give too

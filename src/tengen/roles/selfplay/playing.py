@@ -33,8 +33,6 @@ from tengen.roles.role import RoleContext
 from tengen.roles.selfplay.fitting import fewer_games, first_slots
 from tengen.run import RunDirectory
 
-__all__ = ["PlayingProcesses", "PlayingThreads"]
-
 _LOOK_S = 1.0
 """Polling interval for newer models in seconds; each poll lists one folder."""
 

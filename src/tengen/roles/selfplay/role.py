@@ -36,8 +36,6 @@ from tengen.roles.selfplay.fitting import smaller_generations
 from tengen.roles.selfplay.playing import PlayingProcesses, PlayingThreads
 from tengen.run import RunDirectory, evict_mirrors
 
-__all__ = ["SelfplayRole"]
-
 _SENT_S = 10.0
 _PARTS_OF_PASS = 4
 """Number of parts in which a process seals its games of a pass. When the pass has its

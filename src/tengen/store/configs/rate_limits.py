@@ -10,8 +10,6 @@ from tengen import _core
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, fill_native
 
-__all__ = ["RateLimits"]
-
 
 def _bound() -> Any:
     rule = "must be finite; leave it out for no bound"

@@ -19,8 +19,6 @@ from tengen.store.configs.table_config import (
     without_dropped,
 )
 
-__all__ = ["StoreConfig"]
-
 _READERS: dict[str, Callable[[str], Any]] = {
     ".json": json.loads,
     ".toml": tomllib.loads,

@@ -16,8 +16,6 @@ from tengen.config import check, check_whole, fill_native, from_dict
 from tengen.errors import UsageError
 from tengen.store.configs.rate_limits import RateLimits
 
-__all__ = ["Column", "Selector", "TableConfig", "check_kind", "without_dropped"]
-
 _CHUNK_BYTES = 65536
 _NO_BOUND = 2**64 - 1
 # Removed settings, and the default values that earlier versions wrote into run.json.
