@@ -173,6 +173,8 @@ EXTRAS = {
     "pettingzoo": "PettingZoo",
     "mpe": "MPE, the particle environments of several agents",
     "lbf": "level-based foraging, for several agents",
+    "gobigger": "GoBigger",
+    "smax": "SMAX, battles of several agents in JAX",
     "vizdoom": "VizDoom",
     "football": "football",
     "minari": "tengen demos import",

@@ -165,6 +165,9 @@ class EnvSpec:
     """Number of steps after which an episode is truncated; None for no limit."""
     reward_threshold: float | None
     """Mean return over 100 episodes at which the task is solved; None if unknown."""
+    win_return: float | None = None
+    """The least return of an episode that the first team won; None if returns do not
+    show who won."""
     protocol: str = ""
     """Name of the rules for training and scoring, such as ``v5`` for Atari; empty if
     the environment has only one set of rules."""

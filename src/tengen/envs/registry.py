@@ -17,11 +17,13 @@ from tengen.envs.suites import (
     atari,
     dmlab,
     football,
+    gobigger,
     gymnasium_ids,
     minatar,
     minigrid,
     mujoco,
     popgym,
+    smax,
     vizdoom,
 )
 from tengen.envs.suites.suite import LBF, MPE, PETTINGZOO, Suite
@@ -39,12 +41,14 @@ SUITES: tuple[Suite, ...] = (
     dmlab.SUITE,
     football.SUITE,
     LBF,
+    gobigger.SUITE,
     minatar.SUITE,
     minigrid.SUITE,
     mujoco.SUITE,
     MPE,
     PETTINGZOO,
     popgym.SUITE,
+    smax.SUITE,
     vizdoom.SUITE,
     gymnasium_ids.SUITE,
 )

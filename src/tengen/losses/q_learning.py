@@ -62,12 +62,13 @@ def n_step_targets(
         if rescaling_epsilon is not None:
             value_t = signed_parabolic(value_t, rescaling_epsilon)
         is_live = is_reset[: len(reward)] == 0
-        goes_on = discount * (terminated == 0).to(reward.dtype)
+        goes_on = terminated == 0
         # Before a reset step, the target bootstraps from the final observation.
         is_cut = torch.cat([~is_live[1:], torch.ones_like(is_live[:1])])
         follows = value_t
         for _ in range(num_steps):
-            returns = reward + goes_on * follows
+            # A product with 0 would keep an infinite or NaN value of a terminal state.
+            returns = reward + torch.where(goes_on, discount * follows, 0.0)
             follows = torch.where(is_cut, value_t, returns.roll(-1, dims=0))
         if rescaling_epsilon is not None:
             returns = signed_hyperbolic(returns, rescaling_epsilon)

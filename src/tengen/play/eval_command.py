@@ -318,6 +318,8 @@ def _text(
     if report.tally is not None:
         teams.append(f"{path} against {against}: {_tally_text(report.tally)}")
         teams.append(f"Elo of {path} minus {against} {report.tally.elo_text}")
+    if report.win_rate is not None:
+        mean += f"; won {report.win_rate:.1%} of the episodes"
     protocol = f"protocol {spec.protocol}" if spec.protocol else ""
     cut = f", {report.num_cut} of them truncated" if report.num_cut else ""
     return "\n".join(

@@ -26,6 +26,7 @@ PACKAGES = {
     "football/academy_empty_goal_close": "envpool",
     "atari/Pong": "ale_py",
     "minatar/Asterix": "minatar",
+    "gobigger/t2p1": "gobigger",
 }
 IDS = {
     "mujoco/Hopper": "Hopper-v5",
@@ -154,6 +155,7 @@ def test_a_seed_and_actions_determine_the_steps(task):
         ("popgym/RepeatPrevious", "popgym/RepeatPreviousHard"),
         ("vizdoom/basic", "vizdoom/Basic"),
         ("minatar/Brakout", "minatar/Breakout"),
+        ("gobigger/t2p", "gobigger/t2p2"),
         ("atari/Pnog", "atari/Pong"),
         ("atari/Pong/clasic", "atari/Pong/classic"),
     ],

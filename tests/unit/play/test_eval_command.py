@@ -44,6 +44,7 @@ def test_the_report(tmp_path, publish_agent, evaluate):
         "lengths": [10] * 5,
         "frames": 50,
         "cut": 0,
+        "win_rate": None,
         "teams": {},
         "against": None,
         "match": None,

@@ -232,7 +232,9 @@ def play_episodes(
     each = {team: tuple(all_[played].tolist()) for team, all_ in returns.items()}
     num_steps = tuple(int(n) for n in lengths[played])
     if len(teams) == 1:
-        return EpisodesReport(each[teams[0]], num_steps, num_cut)
+        return EpisodesReport(
+            each[teams[0]], num_steps, num_cut, win_return=spec.win_return
+        )
     scores = np.stack([returns[team][played] for team in teams], axis=1)
     own, tallies = own[played], dict[str, Tally]()
     for i, team in enumerate(teams):
@@ -240,7 +242,9 @@ def play_episodes(
         if against is not None:
             tallies[team] = _tally(scores[own[:, i]], own[own[:, i]])
     tally = None if against is None else _tally(scores, own)
-    return EpisodesReport(each[teams[0]], num_steps, num_cut, each, tallies, tally)
+    return EpisodesReport(
+        each[teams[0]], num_steps, num_cut, each, tallies, tally, spec.win_return
+    )
 
 
 def _opened(

@@ -30,6 +30,8 @@ class EpisodesReport:
     match: the results of the first side in the episodes in which it had the team."""
     tally: Tally | None = None
     """The results of the first side in a match; None without a match."""
+    win_return: float | None = None
+    """See ``EnvSpec.win_return``."""
 
     @property
     def mean_return(self) -> float:
@@ -40,6 +42,13 @@ class EpisodesReport:
     def interval(self) -> tuple[float, float] | None:
         """The 95 % confidence interval of ``mean_return``; None for one episode."""
         return mean_interval(self.returns)
+
+    @property
+    def win_rate(self) -> float | None:
+        """The share of episodes that the first team won; None if that is unknown."""
+        if self.win_return is None:
+            return None
+        return float(np.mean(np.array(self.returns) >= self.win_return))
 
     @property
     def num_frames(self) -> int:
@@ -59,6 +68,7 @@ class EpisodesReport:
             "lengths": list(self.lengths),
             "frames": self.num_frames,
             "cut": self.num_cut,
+            "win_rate": self.win_rate,
             "teams": {
                 team: {
                     "mean_return": float(np.mean(each)),

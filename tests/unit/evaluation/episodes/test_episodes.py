@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -190,9 +191,18 @@ def test_the_mean_and_its_interval():
         "lengths": [2, 2, 2],
         "frames": 6,
         "cut": 0,
+        "win_rate": None,
         "teams": {},
         "match": None,
     }
+
+
+def test_episodes_of_at_least_the_return_of_a_win_are_won():
+    env = ScriptedEnv([[2]], lambda c, k, t, action: (k + 1) * 0.5)
+    env.spec = dataclasses.replace(env.spec, win_return=2.0)
+    report = play_episodes(env, FirstLogit(), Counting(), 3, model="m")
+    assert report.returns == (1.0, 2.0, 3.0)
+    assert report.win_rate == report.to_json()["win_rate"] == 2 / 3
 
 
 def test_one_episode_has_no_interval():
