@@ -128,7 +128,7 @@ class Opponents:
             step: The results of all rows, with rewards before clipping.
             is_reset: ``[C]``, whether the step began an episode of each copy.
         """
-        rewards = team_rewards(step.reward, self._spec)
+        rewards = team_rewards(step, self._spec)
         self._returns += np.stack(list(rewards.values()), axis=1)
         if is_reset.any():
             self._end(is_reset)
