@@ -102,23 +102,20 @@ def test_a_run_goes_on_with_the_same_demonstrations(folder, tmp_path, capsys):
     assert items_of(out)[0] == num_items
 
 
-@pytest.mark.slow
 def test_a_path_keeps_its_symlinks(folder, tmp_path):
     (tmp_path / "link").symlink_to(folder.parent)
     link = tmp_path / "link" / folder.name
-    done = train(tmp_path / "run", link, frames=0)
-    assert done.returncode == 0, done.stderr
+    assert cli.main(words_of(tmp_path / "run", link, frames=0)) == 0
     config = read_config(RunDirectory(tmp_path / "run"))
     assert config.store.demos == str(link)
 
 
 @pytest.mark.slow
 def test_a_seed_gives_the_same_bytes(folder, tmp_path):
-    for name, seed in (("one", 3), ("again", 3), ("other", 4)):
-        done = train(tmp_path / name, folder, "--threads", 1, "--seed", seed)
+    for name in ("one", "again"):
+        done = train(tmp_path / name, folder, "--threads", 1, "--seed", 3)
         assert done.returncode == 0, done.stderr
     assert newest(tmp_path / "one") == newest(tmp_path / "again")
-    assert newest(tmp_path / "one")[0] != newest(tmp_path / "other")[0]
 
 
 @pytest.mark.slow
