@@ -30,7 +30,7 @@ PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
 # Options with budgets, and their shorter values.
 BUDGETS = {"--frames": "8k", "--episodes": "2", "--games": "2"}
-OF_SCREENS = {"--frames": "1k", "--episodes": "1"}
+OF_SCREENS = {"--frames": "2k", "--episodes": "1"}
 # Replaces a run of several minutes with three small generations of games.
 OF_MINUTES = (*SMALL, "agent.actor.games_per_generation=8", "store.min_rows=20")
 # Lets R2D2 learn from a small replay, with little memory.
