@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
+__all__ = ["Mappo", "MappoUpdate"]
+
 _CRITIC = "critic."
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
+__all__ = ["Qmix", "QmixUpdate"]
+
 _MIXER, _TARGET_MIXER = "mixer.", "target_mixer."
 
 

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from tengen.actors import ActionDraws
     from tengen.nets import Net
 
+__all__ = ["Sac", "SacUpdate"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sac(EnvironmentAgent):

@@ -29,7 +29,6 @@ from tengen.actors import (
     team_tensors,
 )
 from tengen.agents.default_nets import net_for
-from tengen.agents.environment_agent import plain_learner
 from tengen.agents.q_agent import (
     LEAST_PRIORITY,
     EpsilonAgent,
@@ -42,7 +41,7 @@ from tengen.config import check_range
 from tengen.envs import AGENT_ID, EnvSpec
 from tengen.errors import UsageError
 from tengen.experience import STATE, ExperienceConfig, ItemLayout, ReplayConfig
-from tengen.learners import LearnerConfig, LossParts
+from tengen.learners import AdamWConfig, LearnerConfig, LossParts
 from tengen.nets import MlpConfig, NetConfig
 from tengen.tensors import (
     FRAMES,
@@ -55,6 +54,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from tengen.nets import Net
+
+__all__ = ["TeamAgent", "TeamUpdate", "agent_rows"]
 
 # Weight of the largest TD error in the priority of a sequence, as in R2D2.
 _ETA = 0.9
@@ -160,7 +161,18 @@ class TeamAgent(EpsilonAgent):
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """See ``EnvironmentAgent.default_learner``."""
-        return plain_learner(batch_size=32, learning_rate=1e-3, max_grad_norm=10.0)
+        return LearnerConfig(
+            batch_size=32,
+            num_shards=1,
+            optimizer=AdamWConfig(
+                learning_rate=1e-3,
+                weight_decay=0.0,
+                num_warmup_steps=0,
+                cooldown=1.0,
+                max_grad_norm=10.0,
+                average_decay=0.0,
+            ),
+        )
 
     def make_update(self, task: str, net: Net, store: ExperienceConfig) -> TeamUpdate:
         """See ``Agent.make_update``."""

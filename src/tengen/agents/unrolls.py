@@ -14,6 +14,20 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
+__all__ = [
+    "Unrolled",
+    "answer_legally",
+    "first_steps",
+    "learned_outputs",
+    "network_inputs",
+    "random_weights",
+    "time_major",
+    "transitions",
+    "unroll",
+    "unroll_legally",
+    "unroll_of_all",
+]
+
 
 class Unrolled(NamedTuple):
     """A network's outputs for B items of T + 1 steps, and the items' columns."""

@@ -31,6 +31,19 @@ from numpy.typing import NDArray
 from tengen.config import check, shown
 from tengen.tensors import ACTION_MASK, TensorSpec
 
+__all__ = [
+    "AGENT_ID",
+    "MOST_BOUND",
+    "ActionSpec",
+    "Arrays",
+    "Env",
+    "EnvSpec",
+    "EnvWrapper",
+    "GroupEnv",
+    "Scale",
+    "Step",
+]
+
 MOST_BOUND = 1e8
 """The largest bound that counts as finite, because environments declare 1e9, 1e10 or a
 dtype's maximum to mean "any number". For actions, the limit applies to half the width

@@ -16,6 +16,8 @@ from tengen.envs.spaces import Observations
 from tengen.errors import TengenError, UsageError
 from tengen.tensors import TensorSpec
 
+__all__ = ["GlobalState", "agents_of", "is_parallel", "spaces_of", "teams_of"]
+
 _MAX_AGENTS = 1024
 # Larger global states are images, which critics would read as vectors.
 _MAX_STATE = 65_536

@@ -15,6 +15,15 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from torch import Tensor
 
+__all__ = [
+    "ALONE",
+    "Alone",
+    "Group",
+    "GroupLost",
+    "Place",
+    "row_bounds",
+]
+
 
 class GroupLost(Exception):
     """A collective failed, because a learner of the group is gone or not responding."""

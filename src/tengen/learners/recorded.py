@@ -28,6 +28,8 @@ from tengen.learners.update import Update
 from tengen.nets import Net
 from tengen.nets.modules.exporting import exporting
 
+__all__ = ["Recorded", "RecordedStep"]
+
 Tensors: TypeAlias = dict[str, Tensor]
 
 # Maximum number of programs of a function; a new one then takes the oldest's place.

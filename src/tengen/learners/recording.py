@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+__all__ = ["Call", "NotRecordable", "Recording", "memory_of", "tensors_in"]
+
 # Operations with these tags draw random numbers, or depend on the values of tensors.
 _REFUSED = (
     torch.Tag.nondeterministic_seeded,

@@ -15,6 +15,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+__all__ = [
+    "critic_loss",
+    "soft_targets",
+    "soft_values",
+    "squashed_sample",
+    "temperature_loss",
+]
+
 # Bounds of the logarithm of a standard deviation, as in tengen.losses.distributions.
 _MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
 

@@ -27,6 +27,8 @@ from tengen.run.publish import (
 )
 from tengen.run.reading import find_files, read_object
 
+__all__ = ["SCHEMA", "NumberedFolder", "RunDirectory"]
+
 SCHEMA = 3
 """The layout version that this code writes, and the newest version that it reads."""
 

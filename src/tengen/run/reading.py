@@ -23,6 +23,16 @@ from typing import Any
 
 from tengen.errors import RunError, TengenError, UsageError, os_reason
 
+__all__ = [
+    "OtherKindError",
+    "file_sha256",
+    "find_files",
+    "newer_schema",
+    "read_object",
+    "reading_file",
+    "remember_sha256",
+]
+
 # Identity of a file: device, inode, size, and modification time in nanoseconds.
 _Identity = tuple[int, int, int, int]
 _NUM_KEPT = 64

@@ -19,6 +19,8 @@ from tengen.run import usable_threads
 from tengen.serve import Limits
 from tengen.serve.catalog import Catalog
 
+__all__ = ["add_arguments", "serve"]
+
 _PORT = 8420
 _RUNS = Path("runs")
 _TOKEN = "TENGEN_SERVE_TOKEN"

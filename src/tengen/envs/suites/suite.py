@@ -23,6 +23,15 @@ from tengen.envs.gymnasium_env import GymnasiumEnv, import_gymnasium, make_guard
 from tengen.envs.parallel_env import ParallelEnv
 from tengen.errors import UsageError, did_you_mean
 
+__all__ = [
+    "MPE",
+    "PETTINGZOO",
+    "ListedSuite",
+    "PackagedSuite",
+    "ParallelSuite",
+    "Suite",
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:

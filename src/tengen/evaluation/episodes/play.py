@@ -37,6 +37,17 @@ from tengen.envs import (
 from tengen.experience import Episode
 from tengen.inference import Backend
 
+__all__ = [
+    "MAX_STEPS",
+    "Acting",
+    "ActingMode",
+    "Draws",
+    "EpisodesReport",
+    "Recorder",
+    "mean_interval",
+    "play_episodes",
+]
+
 ActingMode = Literal["greedy", "sampled", "epsilon"]
 
 

@@ -28,6 +28,8 @@ from tengen.games import Book, Game
 from tengen.run import RunDirectory
 from tengen.search import PlayConfig
 
+__all__ = ["LadderConfig", "nearest_anchor", "rate_generation", "run_ratings"]
+
 # Prior standard deviation, in Elo, of the change in rating when training grows e-fold.
 _DRIFT = 400.0
 

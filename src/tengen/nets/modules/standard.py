@@ -14,6 +14,15 @@ from torch import Tensor, nn
 
 from tengen.nets.modules.exporting import is_exporting
 
+__all__ = [
+    "WINDOW_ROWS",
+    "RunningSums",
+    "Standard",
+    "forget_rows",
+    "has_statistics",
+    "uncounted",
+]
+
 WINDOW_ROWS = 1_000_000.0
 """Maximum total weight of the rows in the statistics. After that, the weight of a row
 decreases by a factor of e per ``WINDOW_ROWS`` new rows."""

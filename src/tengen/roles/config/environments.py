@@ -35,6 +35,8 @@ from tengen.store import Column, Store
 if TYPE_CHECKING:
     from tengen.transport import NetDoor
 
+__all__ = ["Environments", "steps_of"]
+
 # Seconds of learning between two models if actors work concurrently. The interval is
 # short for queues, because their agents must learn from the newest policy.
 _QUEUE_S = 0.02
