@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 95_878,
+    "lines_of_src": 93_961,
     "lines_of_core": 31_844,
-    "lines_of_tests": 108_489,
-    "lines_of_benchmarks_and_scripts": 8_793,
+    "lines_of_tests": 108_432,
+    "lines_of_benchmarks_and_scripts": 8_754,
     "packages": 27,
     "modules_with_one_importer": 111,
     "imports_up": 0,

@@ -152,6 +152,8 @@ def test_a_closed_terminal_ends_every_process_with_everything_saved(
     assert newest is not None
     data = read_model(run.checkpoints.entry(newest)).extra["data"]
     assert (data["num_rows"] > 0) == (name == "Plain")
+    if name == "Plain":
+        return  # tests/faults/test_inline_kills.py resumes such a run
     for number in range(9):
         (folder / f"go-{number}").touch()
     more = command(name, "--frames", "500", *settings)

@@ -109,9 +109,9 @@ def test_each_fault_ends_one_request_and_changes_nobody_elses_bytes(
 @pytest.mark.parametrize(
     "seed",
     [
-        *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 4)),
+        pytest.param(3, marks=pytest.mark.slow),
         # They take minutes.
-        *(pytest.param(seed, marks=pytest.mark.soak) for seed in (5, 6)),
+        *(pytest.param(seed, marks=pytest.mark.soak) for seed in (4, 5, 6)),
     ],
 )
 def test_nothing_is_lost_by_sixty_faults_of_a_seed(folder: Path, seed: int) -> None:

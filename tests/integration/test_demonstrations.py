@@ -78,7 +78,7 @@ def items_of(out):
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_with_the_same_demonstrations(folder, tmp_path, capsys):
+def test_a_run_goes_on_with_the_same_demonstrations(folder, tmp_path):
     out = tmp_path / "run"
     for _ in range(2):
         done = train(out, folder, "--threads", 1)
@@ -92,7 +92,9 @@ def test_a_run_goes_on_with_the_same_demonstrations(folder, tmp_path, capsys):
     assert (np.abs(seen[:, None] - made).max(axis=2) == 0).any(axis=1).all()
     assert turns(out, "learn")[-1]["table"]["num_rows"] >= 1200
     # A run keeps its folder, and has copied it.
-    assert "store.demos" in refusal(capsys, out, tmp_path / "moved")
+    done = train(out, tmp_path / "moved")
+    assert done.returncode == 2
+    assert "store.demos" in done.stderr
     shutil.move(folder, tmp_path / "moved")
     try:
         done = train(out, folder, "--threads", 1)
@@ -102,23 +104,20 @@ def test_a_run_goes_on_with_the_same_demonstrations(folder, tmp_path, capsys):
     assert items_of(out)[0] == num_items
 
 
-@pytest.mark.slow
 def test_a_path_keeps_its_symlinks(folder, tmp_path):
     (tmp_path / "link").symlink_to(folder.parent)
     link = tmp_path / "link" / folder.name
-    done = train(tmp_path / "run", link, frames=0)
-    assert done.returncode == 0, done.stderr
+    assert cli.main(words_of(tmp_path / "run", link, frames=0)) == 0
     config = read_config(RunDirectory(tmp_path / "run"))
     assert config.store.demos == str(link)
 
 
 @pytest.mark.slow
 def test_a_seed_gives_the_same_bytes(folder, tmp_path):
-    for name, seed in (("one", 3), ("again", 3), ("other", 4)):
-        done = train(tmp_path / name, folder, "--threads", 1, "--seed", seed)
+    for name in ("one", "again"):
+        done = train(tmp_path / name, folder, "--threads", 1, "--seed", 3)
         assert done.returncode == 0, done.stderr
     assert newest(tmp_path / "one") == newest(tmp_path / "again")
-    assert newest(tmp_path / "one")[0] != newest(tmp_path / "other")[0]
 
 
 @pytest.mark.slow

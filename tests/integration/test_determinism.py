@@ -66,6 +66,7 @@ def test_epochs_change_no_weights(reference, tmp_path, drawn_by):
     assert weights(out) == weights(reference)
 
 
+@pytest.mark.soak
 def test_another_seed_changes_the_games(reference, tmp_path):
     out = tmp_path / "run"
     done = run_command(train_command(out, 24, "--seed", "1"))

@@ -55,6 +55,7 @@ def test_threads_change_no_byte(reference, tmp_path):
 
 
 @needs_int8
+@pytest.mark.soak
 def test_int8_plays_other_games_than_floats(reference, tmp_path):
     """Only then do the other tests check int8; the initial model plays in floats."""
     out = tmp_path / "run"

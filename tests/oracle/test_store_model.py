@@ -270,7 +270,7 @@ class ColdTableMachine(TableMachine):
 
 TestTableModel = TableMachine.TestCase
 TestTableModel.settings = settings(
-    max_examples=300,
+    max_examples=150,
     stateful_step_count=60,
     derandomize=True,
     suppress_health_check=list(HealthCheck),

@@ -43,7 +43,7 @@ from tengen.config import check_range
 from tengen.envs import AGENT_ID, EnvSpec
 from tengen.errors import UsageError
 from tengen.experience import STATE, ExperienceConfig, ItemLayout, ReplayConfig
-from tengen.learners import LearnerConfig, LossParts
+from tengen.learners import AdamWConfig, LearnerConfig, LossParts
 from tengen.nets import MlpConfig, NetConfig
 from tengen.tensors import (
     FRAMES,
@@ -168,7 +168,18 @@ class TeamAgent(TeamItems, EpsilonAgent):
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """See ``EnvironmentAgent.default_learner``."""
-        return plain_learner(batch_size=32, learning_rate=1e-3, max_grad_norm=10.0)
+        return LearnerConfig(
+            batch_size=32,
+            num_shards=1,
+            optimizer=AdamWConfig(
+                learning_rate=1e-3,
+                weight_decay=0.0,
+                num_warmup_steps=0,
+                cooldown=1.0,
+                max_grad_norm=10.0,
+                average_decay=0.0,
+            ),
+        )
 
     def make_update(self, task: str, net: Net, store: ExperienceConfig) -> TeamUpdate:
         """See ``Agent.make_update``."""

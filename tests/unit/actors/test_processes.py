@@ -188,8 +188,8 @@ def play(processes, what, watch=lambda *_: None):
     return in_order(frames), report
 
 
-@pytest.mark.parametrize("num_processes", [1, 3])
-def test_any_number_plays_the_same_games(num_processes, model, folder):
+def test_several_play_the_same_games(model, folder):
+    num_processes = 3
     processes = SelfplayProcesses(num_processes)
     try:
         frames, report = play(processes, generation(model))

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import functools
 
 import numpy as np
 import pytest
@@ -114,7 +115,11 @@ class Made:
         self.open = list(self.env_class.open_choices)
         self.closed = [i for i in range(self.num_choices) if i not in self.open]
         self.prefer_closed(self.net, 1e6)
-        self.columns = items_of(self.agent, self.net, self.env(), folder)
+        self.folder = folder
+
+    @functools.cached_property
+    def columns(self):
+        return items_of(self.agent, self.net, self.env(), self.folder)
 
     def env(self):
         return GymnasiumEnv(self.env_class, NUM_ENVS, 0, name=self.task)
@@ -311,19 +316,15 @@ def test_an_agent_without_an_output_of_choices_is_refused_where_there_are_masks(
         check("DictDoors")
 
 
-@pytest.mark.parametrize("mode", ["greedy", "sampled", "epsilon"])
-def test_evaluation_takes_no_illegal_action(made, mode):
-    if mode == "sampled" and not made.agent.draws_actions:
-        pytest.skip("it samples only with epsilon")
+def test_evaluation_takes_no_illegal_action(made):
     from tengen.evaluation import play_episodes
     from tengen.inference.torch_backend import TorchBackend
 
-    report = play_episodes(
-        made.env(),
-        made.agent,
-        TorchBackend(made.net, precision="fp32"),
-        8,
-        model="m",
-        acting=Acting(mode=mode, epsilon=0.5),
-    )
-    assert report.lengths == (10,) * 8
+    backend = TorchBackend(made.net, precision="fp32")
+    samples = ("sampled",) if made.agent.draws_actions else ()
+    for mode in ("greedy", "epsilon", *samples):
+        acting = Acting(mode=mode, epsilon=0.5)
+        report = play_episodes(
+            made.env(), made.agent, backend, 8, model="m", acting=acting
+        )
+        assert report.lengths == (10,) * 8

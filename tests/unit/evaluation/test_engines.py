@@ -118,7 +118,7 @@ def test_threads_do_not_change_the_games(hash_player):
     network = hash_player("go/4")
     for a, b in ((network, gtp()), (gtp("refuse", "C3"), RandomPlayer())):
         one, three = (
-            match(a, b, num_games=6, num_simulations=8, num_threads=n) for n in (1, 3)
+            match(a, b, num_games=4, num_simulations=4, num_threads=n) for n in (1, 3)
         )
         assert one == three
 

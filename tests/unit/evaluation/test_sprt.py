@@ -218,10 +218,15 @@ def test_arrays_and_mirrors():
 
 
 @pytest.mark.parametrize(
-    ("draw_share", "opening_share"),
-    [(0.0, 0.0), (0.3, 0.0), (0.5, 0.0), (0.0, 0.3), (0.3, 0.3)],
+    ("draw_share", "opening_share", "elo0", "elo1"),
+    [
+        (0.0, 0.0, -80, 80),
+        (0.3, 0.0, 0, 160),
+        (0.5, 0.0, -80, 80),
+        (0.0, 0.3, 0, 160),
+        (0.3, 0.3, -80, 80),
+    ],
 )
-@pytest.mark.parametrize(("elo0", "elo1"), [(-80, 80), (0, 160)])
 def test_errors_are_as_rare_as_asked_for(draw_share, opening_share, elo0, elo1):
     """Simulated matches, with draws and decisive openings; up to three deviations."""
     gate = SprtGate(elo0=elo0, elo1=elo1, alpha=0.1, beta=0.04)

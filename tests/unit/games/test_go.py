@@ -119,12 +119,12 @@ def test_equals_the_slow_game(rule):
 @pytest.mark.parametrize(
     "share",
     [
-        pytest.param(6, marks=pytest.mark.slow),
+        pytest.param(12, marks=pytest.mark.slow),
         pytest.param(1, marks=pytest.mark.soak),
     ],
 )
 def test_equals_the_slow_game_on_all_boards(rule, share):
-    """Plays a sixth of the games in a parallel test run, and all of them otherwise."""
+    """Plays a twelfth of the games in the slow tests, and all of them in soak."""
     seen = set()
     for board, (num_games, num_plies) in LONG.items():
         name = name_of(board, rule, num_plies, "/komi=2")
@@ -179,7 +179,7 @@ def test_equals_openspiel():
 
 @pytest.mark.slow
 def test_equals_openspiel_in_many_games():
-    assert sum(compare_with_openspiel(size, 500 // size) for size in range(5, 20)) > 0
+    assert sum(compare_with_openspiel(size, 250 // size) for size in range(5, 20)) > 0
 
 
 def is_legal_board(text, width):

@@ -68,4 +68,4 @@ def test_scores_are_those_of_gnugo(size):
 @pytest.mark.slow
 def test_scores_of_many_games_are_those_of_gnugo():
     for size in range(5, 20):
-        compare_scores(size, 50 // size)
+        compare_scores(size, 30 // size)
