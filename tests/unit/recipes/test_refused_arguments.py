@@ -67,7 +67,7 @@ SEARCH = "--set agent.actor.search"
         ("train neither:Q", "OwnGame) or an environment (a gymnasium.Env)"),
         # Where it is installed its scenario is named, else the suite.
         ("train footbal/academy_corner", 'did you mean "football/'),
-        ("train brax/ant", "tengen recipes lists what can be trained"),
+        ("train unheard-of/3m", "tengen recipes lists what can be trained"),
         ("train CartPole-v2000", "task (CartPole-v2000)"),
         ("train CartPole-v1 --set foo=1", "foo (1)"),
     ],

@@ -24,8 +24,8 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,12 +49,9 @@ _MAX_STEPS, _NUM_MOVES = 100, 5
 _OF_UNIT, _OF_OWN = 13, 10
 _MAP_SIDE, _CELL, _FPS = 32, 12, 10.0
 
-_Function: TypeAlias = Callable[..., Any]
-_Simulator: TypeAlias = Callable[[str], tuple[_Function, _Function]]
-
 
 @functools.cache
-def simulator(scenario: str) -> tuple[_Function, _Function]:
+def simulator(scenario: str) -> Any:
     """Returns two functions, ``blank`` and ``step``, for N copies of a scenario.
 
     ``blank(seeds)`` returns a state in which all copies must be reset, and ``step`` is
@@ -95,17 +92,15 @@ def simulator(scenario: str) -> tuple[_Function, _Function]:
         # ``astype`` makes weak types strong, so that each call has the same types.
         return jax.tree.map(lambda array: array.astype(array.dtype), (state, arrays))
 
-    def key_of(seed: Any, time: Any) -> Any:
-        return jax.random.fold_in(jax.random.PRNGKey(seed), time)
-
     def begin(seed: Any, time: Any) -> Any:
-        observed, state = env.reset(key_of(seed, time))
+        key = jax.random.fold_in(jax.random.PRNGKey(seed), time)
+        observed, state = env.reset(key)
         return seen(observed, state, 0.0)
 
     def step(seed: Any, time: Any, state: Any, actions: Any) -> Any:
+        key = jax.random.fold_in(jax.random.PRNGKey(seed), time)
         taken = {agent: actions[i] for i, agent in enumerate(env.agents)}
         # JaxMARL's ``step`` would replace the final observation.
-        key = key_of(seed, time)
         observed, state, rewards, _, _ = env.step_env(key, state, taken)
         return seen(observed, state, rewards[env.agents[0]])
 
@@ -160,7 +155,7 @@ class SmaxEnv:
     """
 
     def __init__(
-        self, name: str, num_envs: int, seed: int, simulate: _Simulator = simulator
+        self, name: str, num_envs: int, seed: int, simulate: Any = simulator
     ) -> None:
         self._simulate = simulate
         self._seeds = np.array(copy_seeds(seed, num_envs), np.int32)
@@ -191,11 +186,7 @@ class SmaxEnv:
         self._range = ActionRange(self.spec.actions, name)
 
     def reset(self) -> Arrays:
-        """Restarts all copies from the seed; see ``Env.reset``.
-
-        Raises:
-            EnvError: JAX or JaxMARL raised.
-        """
+        """Restarts all copies from the seed; see ``Env.reset``."""
         self._time, self._state = 0, None
         self._is_over = np.ones(len(self._seeds), np.bool_)
         arrays = self._answer(np.zeros(self._shape, np.int32))
@@ -203,12 +194,7 @@ class SmaxEnv:
         return self._observation(arrays)
 
     def step(self, actions: NDArray[Any]) -> Step:
-        """Steps every copy; see ``Env.step``.
-
-        Raises:
-            EnvError: JAX or JaxMARL raised.
-            RunError: An action is out of range.
-        """
+        """Steps every copy; see ``Env.step``."""
         self._range.check(actions, self.num_envs)
         self._time += 1
         arrays = self._answer(actions.reshape(self._shape).astype(np.int32))
@@ -222,15 +208,7 @@ class SmaxEnv:
         return Step(seen, reward.ravel(), *ends, is_over=self._is_over)
 
     def observed(self, observation: Any) -> Arrays:
-        """Converts JaxMARL's observations to arrays; see ``Env.observed``.
-
-        Args:
-            observation: A dict by agent, without the entry ``world_state`` and without
-                dead units.
-
-        Raises:
-            UsageError: The observation is of another kind, shape or agent.
-        """
+        """Converts JaxMARL's dict of living agents' arrays; see ``Env.observed``."""
         agents, spec = self.spec.agents, self.spec.observations["observation"]
         seen = spec.zeros(len(agents))
         is_dict = isinstance(observation, Mapping)
