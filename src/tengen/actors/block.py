@@ -18,9 +18,10 @@ of an episode is stored, and a truncated episode can be bootstrapped from it. Th
 from a final observation to the next episode's first observation is marked ``is_reset``:
 the environment ignored its action, and the learner skips the step.
 
-A step with both ``truncated`` and ``is_reset`` is not an environment step. It marks a
-switch to another inference server, which has no recurrent state for the episode. The
-episode continues from the same observation, as if a new episode had begun there.
+A step with both ``truncated`` and ``is_reset`` is not a transition. It marks a step of
+an opponent (``opponents``), or a switch to another inference server, which has no
+recurrent state for the episode. In the latter case the episode continues from the same
+observation, as if a new episode had begun there.
 
 A closed block has one extra step at the end, with the first inputs of the next block.
 This step repeats the previous step's ``model_version``; its other columns are zero.

@@ -145,7 +145,7 @@ class SlotWriter:
         if layout.is_closed:
             live = slice(layout.num_before, num_rows - 1)
         # Count episodes by their reset steps, because ``terminated`` may mark a lost
-        # life. A reset step with ``truncated`` marks a change of the inference server.
+        # life. A reset step with ``truncated`` is no end; see ``tengen.actors.block``.
         # An agent that has left an episode has reset steps until the others end it.
         num_live = columns["is_reset"][:, live].shape[1]
         together = (-1, self._num_together, num_live)
