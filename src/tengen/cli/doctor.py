@@ -186,7 +186,7 @@ EXTRAS = {
     "tensorboard": "the program tensorboard, which plots the curves of runs",
     "wandb": "curves in Weights & Biases",
     "mlperf": "tengen mllog",
-    "serve": "tengen serve, tengen demos play",
+    "serve": "tengen serve",
 }
 """The purpose of each extra, without the extras for benchmarks, tests and docs."""
 

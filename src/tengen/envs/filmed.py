@@ -246,7 +246,7 @@ def film_copies(
     if RENDER_MODE not in metadata.get("render_modes", ()):
         raise UsageError(
             f'environment ("{name}") cannot be filmed, because its metadata lacks '
-            f'render mode "{RENDER_MODE}"; leave --video out'
+            f'render mode "{RENDER_MODE}"; leave --video out, or use demos record'
         )
     filmed: list[Any] = []
 

@@ -57,19 +57,15 @@ def check_arguments(args: argparse.Namespace) -> None:
 
 
 def keys_of(task: str, typed: Sequence[str]) -> Sequence[str]:
-    """Returns the key of each action.
-
-    Args:
-        task: The environment.
-        typed: The keys that the user typed; empty for 0 to 9, then a to z.
+    """Returns the key of each action: those ``typed``, or 0 to 9 and then a to z.
 
     Raises:
-        UsageError: The environment does not have a single discrete action, the number
-            of keys is wrong, or a key has two actions.
+        UsageError: The environment does not have a single discrete action, or two
+            actions have the same key or none.
     """
     actions = envs.env_spec(task).actions
     is_single = actions.is_discrete and actions.shape == ()
-    check(is_single, "--keys", task, "needs a single discrete action; use --from")
+    check(is_single, "--keys", task, "needs a single discrete action; record an agent")
     count = actions.num_choices[0]
     keys = typed or _KEYS[:count]
     check(

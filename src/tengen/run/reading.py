@@ -99,17 +99,14 @@ def read_object(
         RunError: The file is unreadable or damaged; raised as ``error`` if given.
     """
     try:
-        data = read_bounded(path, most_bytes)
+        content: Any = json.loads(read_bounded(path, most_bytes))
     except OSError as failure:
         raise error(
             f"{name} ({path}) cannot be read, {os_reason(failure)}; {advice}"
         ) from failure
-    except ValueError as failure:
-        raise error(f"{name} ({path}) is damaged, {failure}; {advice}") from None
-    try:
-        content: Any = json.loads(data)
-    except (ValueError, RecursionError):
-        raise error(f"{name} ({path}) is damaged, it is not JSON; {advice}") from None
+    except (ValueError, RecursionError) as failure:
+        rule = f"is damaged or not JSON, {failure}"
+        raise error(f"{name} ({path}) {rule}; {advice}") from None
     found = content.get("schema") if isinstance(content, dict) else None
     if type(found) is not int:
         raise error(f"{name} ({path}) is damaged, it has no schema number; {advice}")

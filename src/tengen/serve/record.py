@@ -62,9 +62,8 @@ def demos_play(args: argparse.Namespace) -> dict[str, Any]:
         See ``tengen.play.demos_command.demos_show``.
 
     Raises:
-        UsageError: The extra ``serve`` is not installed, an argument is invalid, the
-            environment renders no frames or does not have a single discrete action, or
-            no episode was completed.
+        UsageError: The extra ``serve`` is missing, an argument does not fit, or no
+            episode was completed.
         RunError: The environment fails, or writing failed. Earlier episodes remain.
     """
     check_installed()
@@ -75,7 +74,7 @@ def demos_play(args: argparse.Namespace) -> dict[str, Any]:
     recording.keys_of(args.task, keys)
 
     def record(add: recording.Add) -> None:
-        one = Recording(args.task, args.seed, args.episodes, keys, add)
+        one = Recording(args, keys, add)
 
         def say(server: Server, address: str) -> None:
             one.on_end = server.stop
@@ -98,9 +97,7 @@ class Recording:
     person can discard it. One thread makes all calls of the environment.
 
     Args:
-        task: The environment, which has a single discrete action.
-        seed: Seed of the environment.
-        num_episodes: Number of episodes to record.
+        args: The command's arguments.
         keys: The key of each action, as in ``KeyboardEvent.key``; empty for the keys of
             the environment.
         add: Records an episode.
@@ -115,16 +112,11 @@ class Recording:
     """
 
     def __init__(
-        self,
-        task: str,
-        seed: int,
-        num_episodes: int,
-        keys: list[str],
-        add: recording.Add,
+        self, args: argparse.Namespace, keys: list[str], add: recording.Add
     ) -> None:
         self.on_end: Callable[[], None] = lambda: None
-        self._task, self._seed, self._keys, self._add = task, seed, keys, add
-        self._num_recorded, self._num_left = 0, num_episodes
+        self._task, self._seed, self._keys, self._add = args.task, args.seed, keys, add
+        self._num_recorded, self._num_left = 0, args.episodes
         self._at = 0
         self._ended: Episode | None = None
         self._failure: TengenError | None = None

@@ -1,5 +1,6 @@
 """Environments that a person can play, and the server of one recording."""
 
+import argparse
 from contextlib import closing, contextmanager
 from typing import ClassVar
 
@@ -76,7 +77,8 @@ def playing(task=LANE, *, seed=0, num_episodes=2, keys=(), episodes=None):
 
     allow(task)
     episodes = [] if episodes is None else episodes
-    recording = Recording(task, seed, num_episodes, list(keys), episodes.append)
+    args = argparse.Namespace(task=task, seed=seed, episodes=num_episodes)
+    recording = Recording(args, list(keys), episodes.append)
     routes = [*recording.routes(), *Pages("/record").routes()]
     names = ("localhost", "127.0.0.1")
     with (

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask } from "../api";
 import { useAsked } from "../hooks";
 import { ReadyButton, Trouble, Waiting } from "../parts";
@@ -176,7 +176,8 @@ function Player({ recording }: { recording: Recording }) {
     };
   }, [isRunning, idle, rate]);
 
-  useEffect(() => {
+  // In the same task as the rendering, so that no key comes between.
+  useLayoutEffect(() => {
     const known = new Set(bindings.flatMap(([held]) => held));
     const isOwn = (event: KeyboardEvent) => {
       const tag = (event.target as HTMLElement).tagName;
