@@ -308,15 +308,9 @@ class ParallelEnv(OwnCopies):
         observation: Arrays,
         terminated: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Writes the observations and the action masks of some agents of a copy.
+        """Writes the observations and the masks of agents of a copy, in order.
 
-        Args:
-            copy: The index of the copy.
-            agents: The indices of the agents, in order.
-            seen: The copy's observations.
-            infos: The copy's infos.
-            observation: The arrays ``[N, ...]`` to write.
-            terminated: ``[N]``, whether agents have terminated; None for no agent.
+        Rows in the mask ``terminated`` ``[N]`` may lack an action mask.
         """
         first = copy * self._num_agents
         for agent in agents:
