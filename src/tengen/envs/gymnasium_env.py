@@ -28,15 +28,6 @@ from tengen.envs.spaces import Actions, Observations
 from tengen.errors import EnvError, TengenError, UsageError
 from tengen.tensors import ACTION_MASK
 
-__all__ = [
-    "GymnasiumEnv",
-    "as_gymnasium",
-    "claim",
-    "import_gymnasium",
-    "make_guarded",
-    "release",
-]
-
 
 def import_gymnasium() -> Any:
     """Imports Gymnasium lazily and returns the module.

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from tengen import _core
 
-__all__ = ["Message", "check_crc", "read_bounded", "read_varint"]
 
 _MAX_VARINT_BYTES = 10
 # Maximum number of fields of a message; a graph's nodes are far fewer.

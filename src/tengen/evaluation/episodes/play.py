@@ -39,16 +39,6 @@ from tengen.evaluation.episodes.report import EpisodesReport
 from tengen.experience import Episode
 from tengen.inference import Backend
 
-__all__ = [
-    "MAX_STEPS",
-    "Acting",
-    "ActingMode",
-    "Draws",
-    "EpisodesReport",
-    "Recorder",
-    "mean_interval",
-    "play_episodes",
-]
 
 ActingMode = Literal["greedy", "sampled", "epsilon"]
 
