@@ -30,7 +30,7 @@ from tengen.actors import (
     team_tensors,
 )
 from tengen.agents.default_nets import net_for
-from tengen.agents.environment_agent import EnvironmentAgent, plain_learner
+from tengen.agents.environment_agent import EnvironmentAgent
 from tengen.agents.q_agent import (
     LEAST_PRIORITY,
     EpsilonAgent,

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from tengen import _core
 
-
 _MAX_VARINT_BYTES = 10
 # Maximum number of fields of a message; a graph's nodes are far fewer.
 _MAX_FIELDS = 1 << 17

@@ -39,7 +39,6 @@ from tengen.evaluation.episodes.report import EpisodesReport
 from tengen.experience import Episode
 from tengen.inference import Backend
 
-
 ActingMode = Literal["greedy", "sampled", "epsilon"]
 
 
