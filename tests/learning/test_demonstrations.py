@@ -1,4 +1,4 @@
-"""R2D3 solves a task that neither R2D2 nor cloning of the same demonstrations solves.
+"""R2D3 solves tasks that R2D2 does not solve, one of which cloning does not solve.
 
 Mutations that fail: a share of demonstrations of nearly 0, which is R2D2, and
 demonstrations without rewards, which the agent has no reason to follow.
@@ -36,7 +36,8 @@ SETTINGS = (
     "agent.actor.turn_steps=24",
     "store.samples_per_item=12",
 )
-FRAMES = "120k"
+# r2d2 finds only the small reward at the wrong end, 0.05, in three times the frames.
+CHAIN = "tests.exploration:Chain"
 
 
 @pytest.fixture(scope="module")
@@ -51,29 +52,35 @@ def folder(tmp_path_factory):
     return path
 
 
-def score(out, agent, *words, seed=1):
+def score(out, agent, *words, seed=1, task=ROOMS, frames="120k"):
     """Returns the mean return of an agent's evaluation after training."""
     program = [sys.executable, "-m", "tengen"]
-    train = [*program, "train", ROOMS, "--agent", agent, "--frames", FRAMES]
+    train = [*program, "train", task, "--agent", agent, "--frames", frames]
     train += ["--out", str(out), "--threads", "1", "--seed", str(seed)]
     for setting in SETTINGS:
         train += ["--set", setting]
     done = run_command([*train, *map(str, words)], timeout_s=7200)
     assert done.returncode == 0, done.stderr
-    command = [*program, "eval", str(out), "--task", ROOMS, "--episodes", "200"]
+    command = [*program, "eval", str(out), "--task", task, "--episodes", "200"]
     done = run_command([*command, "--json"])
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])["mean_return"]
 
 
 @pytest.mark.slow
-def test_r2d3_finds_what_it_was_shown(folder, tmp_path):
-    assert score(tmp_path / "run", "r2d3", "--demos", folder) > 0.8
+def test_r2d3_walks_to_the_end_that_it_was_shown(tmp_path):
+    _, episodes = made_episodes(
+        CHAIN, lambda seen: np.ones(len(seen["observation"]), np.int64), 5
+    )
+    allow(CHAIN)
+    write_episodes(tmp_path / "shown", envs.env_spec(CHAIN), episodes)
+    words = ("--demos", tmp_path / "shown")
+    assert score(tmp_path / "run", "r2d3", *words, task=CHAIN, frames="8k") > 5
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", [2, 3])
-def test_other_seeds_find_it_too(folder, tmp_path, seed):
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_r2d3_finds_what_it_was_shown(folder, tmp_path, seed):
     assert score(tmp_path / "run", "r2d3", "--demos", folder, seed=seed) > 0.8
 
 
