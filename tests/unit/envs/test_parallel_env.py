@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -16,7 +14,6 @@ from tengen import envs
 from tengen.envs import Step, joint_step, team_rewards
 from tengen.envs.check import check_env
 from tengen.envs.parallel_env import ParallelEnv, copies_of
-from tengen.envs.suites.suite import ParallelSuite
 from tengen.errors import EnvError, UsageError
 from tests.refusals import refused
 from tests.team_environments import (
@@ -490,53 +487,3 @@ def test_the_check_finds_unseeded_episodes():
 
     rules = {finding.rule for finding in checked(Unseeded).findings}
     assert "copies.again" in rules
-
-
-MODULE = """
-from tests.team_environments import {name}
-
-def parallel_env(**how):
-    return {name}()
-"""
-
-
-def test_a_suite_has_the_newest_version_of_each_module(tmp_path):
-    folder = tmp_path / "team_zoo"
-    folder.mkdir()
-    (folder / "__init__.py").touch()
-    for module, name in (
-        *(("walk_v2", "TwoStep"), ("walk_v10", "Signals"), ("run_v0", "Scripted")),
-        ("utils", "Missing"),
-    ):
-        (folder / f"{module}.py").write_text(MODULE.format(name=name))
-    suite = ParallelSuite(prefix="zoo/", package="team_zoo", folders=("team_zoo",))
-    sys.path.insert(0, str(tmp_path))
-    try:
-        assert suite.names() == ["zoo/run", "zoo/walk"]
-        assert suite.make("zoo/walk", 1, 0).spec.global_state.shape == (8,)
-        with refused(UsageError, 'environment ("zoo/wal")', "zoo/walk"):
-            suite.make("zoo/wal", 1, 0)
-    finally:
-        sys.path.remove(str(tmp_path))
-
-
-def test_a_suite_that_is_not_installed():
-    suite = ParallelSuite(prefix="mpe/", package="no_such", folders=("no_such",))
-    assert suite.names() == []
-    with refused(UsageError, "no_such", "[mpe]"):
-        suite.make("mpe/simple_spread", 1, 0)
-
-
-@pytest.mark.parametrize(
-    ("task", "package", "num_agents"),
-    [("mpe/simple_spread", "mpe2", 3), ("pettingzoo/pursuit", "pettingzoo", 8)],
-)
-def test_a_task_of_a_suite(task, package, num_agents):
-    pytest.importorskip(package)
-    pytest.importorskip("pygame")
-    env = envs.make(task, 2, 0)
-    first, steps = stepped(env, 3)
-    assert env.spec.num_agents == num_agents
-    assert len(first["agent_id"]) == 2 * num_agents
-    assert np.isfinite(steps[-1].observation["global_state"]).all()
-    env.close()
