@@ -372,6 +372,19 @@ def hide_state(env: Any) -> None:
 
 
 @runtime_checkable
+class CompiledEnv(Protocol):
+    """An ``Env`` that is compiled, which an actor does not count as a hanging call."""
+
+    def compile(self) -> None:
+        """Compiles ``reset`` and ``step``, which otherwise compile in the first call.
+
+        Raises:
+            EnvError: The compiled code fails.
+        """
+        ...
+
+
+@runtime_checkable
 class GroupEnv(Protocol):
     """One of two groups of copies that step while the caller does other work.
 

@@ -209,7 +209,7 @@ class RenderCamera(Camera):
         self._render = lambda copy: None
 
     def _error(self, what: str) -> RunError:
-        advice = "leave --video out"
+        advice = "correct it"
         if "mujoco" in sys.modules:
             advice += ", or set MUJOCO_GL to a renderer of this machine, egl or osmesa"
         return RunError(

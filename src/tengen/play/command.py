@@ -8,8 +8,11 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
+from tengen import envs
+from tengen.errors import UsageError
 from tengen.games import Game, State, add_task_argument
 from tengen.observe.progress_line import ProgressLine
 from tengen.play.board import make_board_text
@@ -60,14 +63,22 @@ def play(args: argparse.Namespace) -> dict[str, Any]:
     simulations = checked_simulations(args)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     with ProgressLine("opening the model"):
-        opened = load_player(
-            args.model,
-            args.settings,
-            args.devices,
-            args.task,
-            is_fresh=args.fresh,
-            level=args.level,
-        )
+        try:
+            opened = load_player(
+                args.model,
+                args.settings,
+                args.devices,
+                args.task,
+                is_fresh=args.fresh,
+                level=args.level,
+            )
+        except UsageError:
+            if Path(args.model).exists() or not envs.is_known(args.model):
+                raise
+            raise UsageError(
+                f"model ({args.model}) is an environment; to play it yourself, use "
+                f"tengen demos play {args.model} --out FOLDER"
+            ) from None
     with opened as player:
         if player.level is not None:
             simulations = player.level.simulations

@@ -20,7 +20,7 @@ import numpy as np
 from tengen import envs
 from tengen.config import check
 from tengen.envs.copies import MAX_SEED, RAISED, one_line
-from tengen.errors import TengenError, UsageError
+from tengen.errors import RunError, TengenError, UsageError
 from tengen.evaluation import Recorder
 from tengen.experience import Episode, write_demonstrations
 from tengen.play import recording
@@ -128,7 +128,7 @@ class Recording:
             raise
 
     def close(self) -> None:
-        """Records the episode if it has ended, and closes the environment.
+        """Closes the environment; an ended episode is recorded unless a call failed.
 
         Raises:
             RunError: The environment failed, or writing failed.
@@ -136,7 +136,8 @@ class Recording:
 
         def end() -> None:
             with contextlib.closing(self._env):
-                self._record()
+                if self._failure is None:
+                    self._record()
 
         with self._worker:
             self._worker.submit(end).result()
@@ -157,14 +158,16 @@ class Recording:
         from tengen.serve.replies import json_reply, read_json, shows
 
         def shown(request: Request) -> dict[str, Any]:
-            return self._worker.submit(self._described).result()
+            return self._worker.submit(self._answer, self._described).result()
 
         def route(name: str, work: Callable[[Any], None]) -> Route:
-            async def change(request: Request) -> Response:
-                done = self._worker.submit(self._change, work, await read_json(request))
+            async def reply(request: Request) -> Response:
+                asked = await read_json(request)
+                change = functools.partial(self._change, work, asked)
+                done = self._worker.submit(self._answer, change)
                 return json_reply(await run_in_threadpool(done.result))
 
-            return Route(f"/api/recording/{name}", change, methods=["POST"])
+            return Route(f"/api/recording/{name}", reply, methods=["POST"])
 
         return [
             Route("/", lambda request: RedirectResponse(_PAGE)),
@@ -174,18 +177,24 @@ class Recording:
             route("discard", self._discard),
         ]
 
+    def _answer(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Returns the result of ``work``; a failure ends the recording."""
+        if self._failure is not None:
+            raise self._failure
+        try:
+            return work()
+        except UsageError:
+            raise
+        except TengenError as error:
+            self._failure = error
+            self.on_end()
+            raise
+
     def _change(
         self, work: Callable[[Any], None], asked: dict[str, Any]
     ) -> dict[str, Any]:
         if type(asked.get("at")) is int and asked["at"] == self._at and self._num_left:
-            try:
-                work(asked.get("choice"))
-            except UsageError:
-                raise
-            except TengenError as error:
-                self._failure = error
-                self.on_end()
-                raise
+            work(asked.get("choice"))
             self._at += 1
             if not self._num_left:
                 self.on_end()
@@ -212,7 +221,10 @@ class Recording:
         self._ended = None
         self._env.close()
         self._seed = (self._seed + 1) % (MAX_SEED + 1)
-        self._open()
+        try:
+            self._open()
+        except UsageError as error:  # no fault of the request
+            raise RunError(str(error)) from error
 
     def _open(self) -> None:
         def make() -> envs.Env:

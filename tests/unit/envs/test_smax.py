@@ -113,6 +113,28 @@ def test_units_that_die_leave_and_a_limit_truncates(env):
         np.testing.assert_equal(one, two.observation)
 
 
+def test_arrays_are_the_caller_s():
+    """JAX's arrays are views that cannot be written."""
+
+    def simulate(scenario):
+        blank, step = fake_simulator(scenario)
+
+        def frozen(*args):
+            state, arrays = step(*args)
+            for array in arrays.values():
+                array.flags.writeable = False
+            return state, arrays
+
+        return blank, frozen
+
+    env = smax.SmaxEnv(TASK, 2, 0, simulate)
+    env.compile()
+    for seen in (env.reset(), env.step(stop(env)).observation):
+        for array in seen.values():
+            array[:] = 0
+    assert env.step(stop(env)).observation["agent_id"].any()
+
+
 def test_what_jax_raises_is_one_line(env):
     env.reset()
     with refused(EnvError, "smax/3m", "ValueError: out of memory"):
@@ -257,7 +279,14 @@ def test_only_a_process_that_steps_imports_jax():
     code = (
         "import sys; from tengen import envs; envs.names();"
         f"env = envs.make('{TASK}', 1, 0); assert 'jax' not in sys.modules;"
-        "env.reset(); assert 'jax' in sys.modules"
+        "env.compile(); assert 'jax' in sys.modules; import os;"
+        "assert 'NPROC' not in os.environ; import jax.monitoring, numpy; told = [];"
+        "listen = jax.monitoring.register_event_duration_secs_listener;"
+        "listen(lambda name, *_, **__: told.append(name)); env.reset();"
+        "[env.step(numpy.full(3, 4)) for _ in range(2)];"
+        "assert not any('backend_compile' in name for name in told), told;"
+        "jax.jit(lambda x: x + 2)(1.0);"
+        "assert any('backend_compile' in name for name in told), told"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr

@@ -226,3 +226,10 @@ def test_a_search_for_self_play_and_matches_is_refused(tmp_path, publish_run, ca
         assert line in capsys.readouterr().err
     with load_player(str(run.path), ["search.policy=puct"]) as player:
         assert player.choose([5], simulations=8) != 5
+
+
+def test_play_of_an_environment_names_the_command_for_it(capsys):
+    assert cli.main(["play", "minigrid/Empty-5x5"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "tengen demos play minigrid/Empty-5x5" in error

@@ -1,6 +1,7 @@
 """A run of environments, role by role: what it counts, and what it keeps."""
 
 import dataclasses
+import functools
 import json
 import shutil
 import time
@@ -8,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from tengen import envs
 from tengen.errors import RunError, UsageError
 from tengen.evaluation import read_records
 from tengen.evaluation.ratings.ladder import team_ratings
@@ -97,6 +99,29 @@ def test_an_actor_that_failed_is_not_taken_for_one_that_hangs(
     assert died == []
     for role in roles.values():
         role.close()
+
+
+def test_an_actor_compiles_its_environment_before_the_first_reset(
+    tmp_path, monkeypatch
+):
+    calls = []
+
+    class Compiled(envs.EnvWrapper):
+        def compile(self):
+            calls.append("compile")
+
+        def reset(self):
+            calls.append("reset")
+            return super().reset()
+
+    run = RunDirectory.create_or_resume(tmp_path / "run")
+    config = make_config("CartPole-v1", "vtrace", None)
+    write_config(run, config)
+    make = functools.partial(envs.make, "CartPole-v1", config.agent.actor.num_envs, 0)
+    monkeypatch.setattr("tengen.envs.make_groups", lambda *_: [Compiled(make())])
+    role = make_role("actor", config, run, RoleContext())
+    assert calls[:1] == ["compile"]
+    role.close()
 
 
 @pytest.mark.parametrize(("kind", "reads"), [("ppo", False), ("qmix", True)])

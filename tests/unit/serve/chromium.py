@@ -219,7 +219,7 @@ class Page:
                 clickCount=1,
             )
 
-    def press(self, key: str) -> None:
+    def press(self, key: str, kinds: tuple[str, ...] = ("keyDown", "keyUp")) -> None:
         """Presses a key, such as ``ArrowLeft``, ``Enter`` or a small letter."""
         codes = {"Enter": 13, "Tab": 9, "ArrowLeft": 37, "ArrowUp": 38}
         codes |= {"ArrowRight": 39, "ArrowDown": 40, "End": 35, "Home": 36}
@@ -230,8 +230,8 @@ class Page:
         }
         if key == "Enter":
             fields["text"] = "\r"
-        self.call("Input.dispatchKeyEvent", type="keyDown", **fields)
-        self.call("Input.dispatchKeyEvent", type="keyUp", **fields)
+        for kind in kinds:
+            self.call("Input.dispatchKeyEvent", type=kind, **fields)
 
     def screenshot(self, path: Path | str, whole: bool = False) -> None:
         picture = self.call("Page.captureScreenshot", captureBeyondViewport=whole)

@@ -69,6 +69,17 @@ class Broken(Lane):
         return super().step(action)
 
 
+class Blind(Lane):
+    """Cannot render the cell of number ``Blind.cell``."""
+
+    cell = 2
+
+    def render(self):
+        if self._cell == self.cell:
+            raise ValueError("the lamp\nbroke")
+        return super().render()
+
+
 @contextmanager
 def playing(task=LANE, *, seed=0, num_episodes=2, keys=(), episodes=None):
     """Serves a recording; yields the server, the recording and its episodes."""

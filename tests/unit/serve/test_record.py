@@ -13,7 +13,7 @@ import pytest
 
 from tengen import cli, envs
 from tengen.distribution import pip_install_extra
-from tengen.errors import EnvError
+from tengen.errors import EnvError, RunError
 from tengen.experience import Demonstrations
 
 pytest.importorskip("gymnasium")
@@ -21,9 +21,11 @@ pytest.importorskip("starlette", reason="the extra serve is not installed")
 pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
 from tests.refusals import refused
+from tests.unit.serve import playable
 from tests.unit.serve.playable import LANE, change, play_lane, playing
 
 BROKEN = LANE.replace("Lane", "Broken")
+BLIND = LANE.replace("Lane", "Blind")
 PLAIN = "tests.environments:Plain"
 
 
@@ -154,6 +156,30 @@ def test_a_broken_environment_ends_the_recording():
         assert reply.status == 409
         assert "the wheel came off" in reply.json["error"]
         assert ended == [True]
+        for what in ("step", "discard"):  # the failed environment is not called again
+            again = site.ask(f"/api/recording/{what}", {"at": state["at"], "choice": 2})
+            assert (again.status, again.json) == (409, reply.json)
+
+
+@pytest.mark.parametrize(("cell", "what"), [(2, "step"), (3, "step"), (0, "discard")])
+def test_a_frame_that_cannot_be_rendered_ends_the_recording(cell, what, monkeypatch):
+    monkeypatch.setattr(playable.Blind, "cell", -1)
+    ended, episodes = [], []
+    blind = playing(BLIND, episodes=episodes)
+    with refused(RunError, BLIND, "the lamp broke"), blind as (site, recording, _):
+        recording.on_end = lambda: ended.append(True)
+        state = site.ask("/api/recording").json
+        monkeypatch.setattr(playable.Blind, "cell", cell)
+        for _ in range(20):
+            body = {"at": state["at"], "choice": 1}
+            reply = site.ask(f"/api/recording/{what}", body)
+            if reply.status != 200:
+                break
+            state = reply.json
+        assert (reply.status, ended, "--video" in reply.text) == (409, [True], False)
+        assert "the lamp broke" in reply.json["error"]
+        assert site.ask("/api/recording").json == reply.json
+    assert episodes == []  # even if the episode ends in that frame
 
 
 def test_the_page_is_where_the_address_leads():

@@ -81,3 +81,22 @@ def test_a_person_plays_in_real_time(page):
         (episode,) = episodes
         first = int(episode["observation"][0].argmax())
         assert (episode["action"] == 1).sum() == 3 - first
+
+
+def test_a_key_held_at_an_episode_s_end_does_not_act_in_the_next_one(page):
+    with playing() as (site, _, episodes):
+        page.open(site.url)
+        wait(page, "step 0, .*press a key")
+        for is_released_first in (False, True):
+            page.press("d", ("keyDown",))
+            wait(page, "has ended")
+            if is_released_first:
+                page.press("d", ("keyUp",))
+            push(page, "Record, next episode")
+            if not is_released_first:
+                wait(page, "^Episode 2 of 2, step 0,")
+                page.press("d", ("keyUp",))
+                push(page, "Play")
+                wait(page, "step [1-9]")
+        wait(page, "^All 2 episodes")
+    assert [episode["action"][0] for episode in episodes] == [1, 2]

@@ -133,8 +133,16 @@ function Player({ recording }: { recording: Recording }) {
   }, []);
   useEffect(() => draw(canvas.current!, view), [view]);
 
+  // Stops the time, and forgets the keys: none acts in the next episode or mode.
+  function stop(): void {
+    pressed.current = [];
+    released.current = [];
+    setRunning(false);
+  }
+
   // One change at a time, each of the state that the one before has led to.
   function change(what: "step" | "next" | "discard", choice?: number): Promise<void> {
+    if (what !== "step") stop();
     queue.current = queue.current.then(async () => {
       const { at, has_ended, legal } = latest.current;
       if (what === "step" && (has_ended || !legal[choice!])) return;
@@ -143,7 +151,7 @@ function Player({ recording }: { recording: Recording }) {
         latest.current = await ask<View>(`/api/recording/${what}`, { at, choice });
         setView(latest.current);
         setError(null);
-        if (latest.current.has_ended || what !== "step") setRunning(false);
+        if (latest.current.has_ended) setRunning(false);
       } catch (e) {
         setError((e as Error).message);
         setRunning(false);
@@ -154,7 +162,8 @@ function Player({ recording }: { recording: Recording }) {
     return queue.current;
   }
 
-  useEffect(() => {
+  // Ends in the same task as the rendering, so that no step follows a change of episode.
+  useLayoutEffect(() => {
     if (!isRunning || idle === null) return;
     let isWanted = true;
     const run = async () => {
@@ -173,6 +182,8 @@ function Player({ recording }: { recording: Recording }) {
     void run();
     return () => {
       isWanted = false;
+      pressed.current = pressed.current.filter((key) => !released.current.includes(key));
+      released.current = [];
     };
   }, [isRunning, idle, rate]);
 
@@ -192,7 +203,7 @@ function Player({ recording }: { recording: Recording }) {
       if (!event.repeat) pressed.current = [...pressed.current.filter((one) => one !== key), key];
       if (latest.current.has_ended) return;
       if (idle !== null) {
-        setRunning(true);
+        if (!event.repeat) setRunning(true);
         return;
       }
       const choice = choiceOf(bindings, pressed.current, key);
@@ -201,23 +212,18 @@ function Player({ recording }: { recording: Recording }) {
     const up = (event: KeyboardEvent) => {
       const key = keyName(event.key);
       if (isOwn(event)) event.preventDefault();
-      if (idle !== null) released.current.push(key);
+      if (isRunning) released.current.push(key);
       else pressed.current = pressed.current.filter((one) => one !== key);
-    };
-    const leave = () => {
-      pressed.current = [];
-      released.current = [];
-      setRunning(false);
     };
     addEventListener("keydown", down);
     addEventListener("keyup", up);
-    addEventListener("blur", leave);
+    addEventListener("blur", stop);
     return () => {
       removeEventListener("keydown", down);
       removeEventListener("keyup", up);
-      removeEventListener("blur", leave);
+      removeEventListener("blur", stop);
     };
-  }, [idle]);
+  }, [idle, isRunning]);
 
   const total = Number(view.total.toPrecision(6));
   return (
@@ -253,7 +259,7 @@ function Player({ recording }: { recording: Recording }) {
             <select
               value={idle === null ? "" : String(idle)}
               onChange={({ currentTarget: { value } }) => {
-                setRunning(false);
+                stop();
                 setIdle(value === "" ? null : Number(value));
               }}
             >

@@ -171,7 +171,7 @@ class _ColourCamera(Camera):
             if (mine != theirs[:num_filmed]).any():
                 raise RunError(
                     f"film ({self._name}) differs from the evaluated episodes in "
-                    "rewards or ends; leave --video out, and report this bug"
+                    "rewards or ends; report this bug"
                 )
 
     def picture(self, copy: int) -> Picture:

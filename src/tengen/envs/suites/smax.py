@@ -6,14 +6,14 @@ stop, or attack one of the enemies; the action mask has the actions that are pos
 All units share the reward: the part of the enemies' health that the team removed in the
 step, and 1 for a victory. So the return is at most 2, and at most 1 without a victory.
 
-JAX steps all copies in one compiled call, on the CPU in one thread. The first ``reset``
-imports it, because a process must not fork after JAX has started.
+JAX steps all copies in one compiled call, on the CPU in one thread. ``compile`` or the
+first ``reset`` imports it, because a process must not fork after JAX has started.
 
 Source: Rutherford et al. 2024, "JaxMARL: Multi-Agent RL Environments and Algorithms in
 JAX" (arXiv:2311.10090), section on SMAX.
-Differs from JaxMARL: a unit that dies leaves the episode, in place of observing zeros;
-the limit of 100 steps truncates the episode, in place of terminating it; the first
-observation of the next episode does not replace the final one.
+Differs from JaxMARL: a unit that dies terminates and is removed, in place of observing
+zeros; the limit of 100 steps truncates the episode, in place of terminating it; the
+first observation of the next episode does not replace the final one.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def simulator(scenario: str) -> Any:
     if is_first:  # JAX gets a CPU and a thread, unless the program uses it already
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_cpu_enable_async_dispatch", False)
-        os.environ.setdefault("NPROC", "1")  # XLA's number of threads
+        _start_with_one_thread(jax)
     smax = _import_smax()
     env = smax.HeuristicEnemySMAX(scenario=smax.map_name_to_scenario(scenario))
 
@@ -120,6 +120,17 @@ def simulator(scenario: str) -> Any:
         return jax.lax.cond(was_over.any(), begun, lambda: answer)
 
     return blank, jax.jit(step_all)
+
+
+def _start_with_one_thread(jax: Any) -> None:
+    """Computes once, because XLA reads its number of threads from ``NPROC`` then."""
+    if is_unset := "NPROC" not in os.environ:
+        os.environ["NPROC"] = "1"
+    try:
+        jax.numpy.zeros(1).block_until_ready()
+    finally:
+        if is_unset:  # other libraries and child processes read it too
+            del os.environ["NPROC"]
 
 
 def _import_smax() -> Any:
@@ -185,6 +196,10 @@ class SmaxEnv:
         )
         self._range = ActionRange(self.spec.actions, name)
 
+    def compile(self) -> None:
+        """Compiles the function of ``reset`` and ``step``; see ``CompiledEnv``."""
+        self.reset()
+
     def reset(self) -> Arrays:
         """Restarts all copies from the seed; see ``Env.reset``."""
         self._time, self._state = 0, None
@@ -241,7 +256,7 @@ class SmaxEnv:
             state = blank(seeds) if self._state is None else self._state
             answer = step(seeds, self._time, state, actions, self._is_over)
             self._state, arrays = answer
-            return {name: np.asarray(array) for name, array in arrays.items()}
+            return {name: np.array(array) for name, array in arrays.items()}
         except RAISED as error:
             raise raised(self.spec.name, error, "a step of all copies") from error
 
@@ -250,7 +265,8 @@ class SmaxEnv:
             name: arrays[name].reshape(self.num_envs, -1)
             for name in ("observation", ACTION_MASK)
         }
-        return {**by_row, AGENT_ID: self._ids, GLOBAL_STATE: arrays[GLOBAL_STATE]}
+        ids = self._ids.copy()
+        return {**by_row, AGENT_ID: ids, GLOBAL_STATE: arrays[GLOBAL_STATE]}
 
 
 def _draw(state: NDArray[np.float32]) -> Picture:

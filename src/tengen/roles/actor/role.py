@@ -160,6 +160,10 @@ class ActorRole(Role):
         with context.starting("making the environment"):
             self._envs = envs.make_groups(config.task, sizes, [env_seed, *rest])
         self._begun_s = None
+        with context.starting("compiling the environment"):
+            for env in self._envs:
+                if isinstance(env, envs.CompiledEnv):
+                    env.compile()
         if not agent.learns_from_state:
             for env in self._envs:
                 envs.hide_state(env)
