@@ -22,7 +22,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tengen import envs
 from tengen.agents.ppo import Ppo, PpoUpdate
-from tengen.agents.unrolls import standardized_state, unroll, unroll_of_all
+from tengen.agents.unrolls import (
+    LATER_STANDARD,
+    STATE_STANDARD,
+    standardized_state,
+    unroll,
+    unroll_of_all,
+)
 from tengen.envs import AGENT_ID, ActionSpec
 from tengen.experience import ExperienceConfig
 from tengen.learners.update import load_module, module_state
@@ -34,7 +40,7 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-_CRITIC, _STANDARD = "critic.", "state_standard."
+_CRITIC = "critic."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +73,7 @@ class MappoUpdate(PpoUpdate):
     """
 
     is_recordable = True
+    later_state = (*PpoUpdate.later_state, *LATER_STANDARD)
 
     def __init__(self, agent: Mappo, net: Net, spec: envs.EnvSpec) -> None:
         """Creates a critic with random weights.
@@ -123,11 +130,11 @@ class MappoUpdate(PpoUpdate):
         return {
             **super().state(),
             **module_state(_CRITIC, self.critic),
-            **module_state(_STANDARD, self.standard),
+            **module_state(STATE_STANDARD, self.standard),
         }
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """See ``Update.load_state``."""
         super().load_state(tensors)
         load_module(_CRITIC, self.critic, tensors)
-        load_module(_STANDARD, self.standard, tensors)
+        load_module(STATE_STANDARD, self.standard, tensors)

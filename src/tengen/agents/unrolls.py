@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from tengen.nets.modules.standard import Standard
 
 
+STATE_STANDARD = "state_standard."
+"""Prefix of the names of a global state's statistics in ``Update.state``."""
+LATER_STANDARD = tuple(STATE_STANDARD + n for n in ("total", "squares", "num_rows"))
+"""Names of these statistics, which checkpoints of earlier versions lack."""
+
+
 class Unrolled(NamedTuple):
     """A network's outputs for B items of T + 1 steps, and the items' columns."""
 
