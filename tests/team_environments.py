@@ -160,6 +160,12 @@ class MaskedTeam(Parallel):
         return {agent: {"action_mask": self._mask(agent)} for agent in self.agents}
 
 
+class ThreeMasked(MaskedTeam):
+    """``MaskedTeam`` with three agents, as many as ``mpe/simple_spread`` has."""
+
+    possible_agents = ("a", "b", "c")
+
+
 class MaskedInObservation(MaskedTeam):
     """``MaskedTeam`` with the masks in the observations."""
 
