@@ -29,7 +29,7 @@ from tengen.agents.unrolls import (
     unroll,
     unroll_of_all,
 )
-from tengen.envs import AGENT_ID, ActionSpec
+from tengen.envs import ActionSpec
 from tengen.experience import ExperienceConfig
 from tengen.learners.update import load_module, module_state
 from tengen.tensors import GLOBAL_STATE, TensorSpec
@@ -96,9 +96,8 @@ class MappoUpdate(PpoUpdate):
     def scaled(self, columns: dict[str, Tensor]) -> dict[str, Tensor]:
         """Standardizes the global state too; see ``PolicyUpdate.scaled``."""
         columns = super().scaled(columns)
-        # The items of all agents have the state, which counts once for each copy.
-        is_first_agent = columns[AGENT_ID][..., 0] != 0
-        rows = columns[GLOBAL_STATE][is_first_agent]
+        # The items of all agents have the state: it counts for each of them.
+        rows = columns[GLOBAL_STATE].flatten(0, 1)
         return standardized_state(self.standard, columns, rows, self.group)
 
     def values(self, columns: dict[str, Tensor], outputs: dict[str, Tensor]) -> Tensor:
