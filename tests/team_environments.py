@@ -160,6 +160,22 @@ class MaskedTeam(Parallel):
         return {agent: {"action_mask": self._mask(agent)} for agent in self.agents}
 
 
+class Leaving(MaskedTeam):
+    """``MaskedTeam``, in which the first agent terminates in the second step."""
+
+    def step(self, actions):
+        seen, rewards, ends, cuts, infos = super().step(actions)
+        if self._time == 2:
+            ends["a"], self.agents = True, ["b"]
+        return seen, rewards, ends, cuts, infos
+
+
+class ThreeMasked(MaskedTeam):
+    """``MaskedTeam`` with three agents, as many as ``mpe/simple_spread`` has."""
+
+    possible_agents = ("a", "b", "c")
+
+
 class MaskedInObservation(MaskedTeam):
     """``MaskedTeam`` with the masks in the observations."""
 

@@ -22,8 +22,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tengen import envs
 from tengen.agents.ppo import Ppo, PpoUpdate
-from tengen.agents.unrolls import standardized_state, unroll, unroll_of_all
-from tengen.envs import AGENT_ID, ActionSpec
+from tengen.agents.unrolls import (
+    LATER_STANDARD,
+    STATE_STANDARD,
+    standardized_state,
+    unroll,
+    unroll_of_all,
+)
+from tengen.envs import ActionSpec
 from tengen.experience import ExperienceConfig
 from tengen.learners.update import load_module, module_state
 from tengen.tensors import GLOBAL_STATE, TensorSpec
@@ -34,7 +40,7 @@ if TYPE_CHECKING:
 
     from tengen.nets import Net
 
-_CRITIC, _STANDARD = "critic.", "state_standard."
+_CRITIC = "critic."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +73,7 @@ class MappoUpdate(PpoUpdate):
     """
 
     is_recordable = True
+    later_state = (*PpoUpdate.later_state, *LATER_STANDARD)
 
     def __init__(self, agent: Mappo, net: Net, spec: envs.EnvSpec) -> None:
         """Creates a critic with random weights.
@@ -89,9 +96,8 @@ class MappoUpdate(PpoUpdate):
     def scaled(self, columns: dict[str, Tensor]) -> dict[str, Tensor]:
         """Standardizes the global state too; see ``PolicyUpdate.scaled``."""
         columns = super().scaled(columns)
-        # The items of all agents have the state, which counts once for each copy.
-        is_first_agent = columns[AGENT_ID][..., 0] != 0
-        rows = columns[GLOBAL_STATE][is_first_agent]
+        # The items of all agents have the state: it counts for each of them.
+        rows = columns[GLOBAL_STATE].flatten(0, 1)
         return standardized_state(self.standard, columns, rows, self.group)
 
     def values(self, columns: dict[str, Tensor], outputs: dict[str, Tensor]) -> Tensor:
@@ -123,11 +129,11 @@ class MappoUpdate(PpoUpdate):
         return {
             **super().state(),
             **module_state(_CRITIC, self.critic),
-            **module_state(_STANDARD, self.standard),
+            **module_state(STATE_STANDARD, self.standard),
         }
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """See ``Update.load_state``."""
         super().load_state(tensors)
         load_module(_CRITIC, self.critic, tensors)
-        load_module(_STANDARD, self.standard, tensors)
+        load_module(STATE_STANDARD, self.standard, tensors)

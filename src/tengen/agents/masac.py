@@ -11,9 +11,10 @@ the agent, so the expectation over its own actions is exact, and the other agent
 actions are sampled from the policy.
 
 Differs from the paper: no attention; the agents of a team share a reward, the mean over
-the agents, so there is one Q value, and targets have the mean of its estimates for all
-agents and the sum of all agents' entropies; the minimum of two critics, the learned
-temperature and the other differences of ``sac``; absent agents have no part in losses.
+the agents that acted, so there is one Q value, and targets have the mean of its
+estimates for all agents and the sum of all agents' entropies; the minimum of two
+critics, the learned temperature and the other differences of ``sac``; absent agents
+have no part in losses.
 """
 
 from __future__ import annotations

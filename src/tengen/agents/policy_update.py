@@ -137,7 +137,9 @@ class ReturnScale:
         following = torch.zeros_like(reward[:, 0])
         total = torch.zeros_like(following)
         for t in range(reward.shape[1] - 1, -1, -1):
-            following = is_live[:, t] * (reward[:, t] + goes_on[:, t] * following)
+            # Not products with 0, because a return may be infinite.
+            later = torch.where(goes_on[:, t] > 0, goes_on[:, t] * following, 0.0)
+            following = torch.where(is_live[:, t], reward[:, t] + later, 0.0)
             total += following**2
         if group.size == 1:
             mean = float(total.sum() / is_live.sum().clamp(min=1))

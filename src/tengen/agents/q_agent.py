@@ -254,13 +254,14 @@ def acting_errors(
     if rescaling_epsilon is not None:
         reached = signed_parabolic(reached, rescaling_epsilon)
     is_live = steps["is_reset"][:, :-1] == 0
-    goes_on = discount * (steps["terminated"][:, :-1] == 0)
+    goes_on = steps["terminated"][:, :-1] == 0
     # Before a reset step, and at the item's end, bootstrap from the next Q value.
     is_cut = np.ones_like(is_live)
     is_cut[:, :-1] = ~is_live[:, 1:]
     follows = reached
     for _ in range(num_steps):
-        returns = steps["reward"][:, :-1] + goes_on * follows
+        following = np.where(goes_on, discount * follows, 0.0)
+        returns = steps["reward"][:, :-1] + following
         follows = np.where(is_cut, reached, np.roll(returns, -1, axis=1))
     if rescaling_epsilon is not None:
         returns = signed_hyperbolic(returns, rescaling_epsilon)

@@ -19,7 +19,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tengen import envs
 from tengen.agents.team_agent import TeamAgent, TeamUpdate
-from tengen.agents.unrolls import standardized_state
+from tengen.agents.unrolls import (
+    LATER_STANDARD,
+    STATE_STANDARD,
+    standardized_state,
+)
 from tengen.experience import ExperienceConfig, ReplayConfig
 from tengen.learners.update import load_module, module_state
 from tengen.tensors import GLOBAL_STATE
@@ -29,8 +33,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from tengen.nets import Net
-
-_MIXING = "mixing."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +59,8 @@ class QmixUpdate(TeamUpdate):
             networks see the standardized state.
     """
 
+    later_state = LATER_STANDARD
+
     def __init__(
         self, agent: Qmix, net: Net, spec: envs.EnvSpec, store: ReplayConfig
     ) -> None:
@@ -68,8 +72,6 @@ class QmixUpdate(TeamUpdate):
             spec: The environment's spec, with a global state.
             store: The config of the table.
         """
-        from torch.nn import ModuleDict
-
         from tengen.nets.modules.critics import Mixer
         from tengen.nets.modules.standard import Standard
 
@@ -79,9 +81,11 @@ class QmixUpdate(TeamUpdate):
         self.mixer = Mixer(spec.num_agents, num_state)
         self.standard = Standard(num_state)
         self.target_mixer = copy.deepcopy(self.mixer).requires_grad_(False)
-        self._mixing = ModuleDict(
-            {"now": self.mixer, "target": self.target_mixer, "state": self.standard}
-        )
+        self._parts = {
+            "mixer.": self.mixer,
+            "target_mixer.": self.target_mixer,
+            STATE_STANDARD: self.standard,
+        }
 
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]
@@ -105,7 +109,8 @@ class QmixUpdate(TeamUpdate):
     def place(self, device: torch.device, dtype: torch.dtype) -> None:
         """See ``Update.place``."""
         super().place(device, dtype)
-        self._mixing.to(device)
+        for module in self._parts.values():
+            module.to(device)
 
     def copy_to_target(self, net: Net) -> None:
         """See ``TargetUpdate.copy_to_target``."""
@@ -114,9 +119,11 @@ class QmixUpdate(TeamUpdate):
 
     def state(self) -> dict[str, Tensor]:
         """See ``Update.state``."""
-        return {**super().state(), **module_state(_MIXING, self._mixing)}
+        parts = (module_state(*part) for part in self._parts.items())
+        return super().state() | {n: t for part in parts for n, t in part.items()}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """See ``Update.load_state``."""
         super().load_state(tensors)
-        load_module(_MIXING, self._mixing, tensors)
+        for prefix, module in self._parts.items():
+            load_module(prefix, module, tensors)

@@ -314,7 +314,8 @@ class SacUpdate(Update):
         if not self._actions.is_discrete:
             return -float(len(self._actions.low))
         if ACTION_MASK in inputs:
-            return 0.5 * inputs[ACTION_MASK].float().sum(-1).log()
+            # The mask of an agent that is not in the episode has no choice.
+            return 0.5 * inputs[ACTION_MASK].float().sum(-1).clamp(min=1.0).log()
         return 0.5 * math.log(self._actions.num_choices[0])
 
     def _drawn(

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from tengen.nets.modules.standard import Standard
 
 
+STATE_STANDARD = "state_standard."
+"""Prefix of the names of a global state's statistics in ``Update.state``."""
+LATER_STANDARD = tuple(STATE_STANDARD + n for n in ("total", "squares", "num_rows"))
+"""Names of these statistics, which checkpoints of earlier versions lack."""
+
+
 class Unrolled(NamedTuple):
     """A network's outputs for B items of T + 1 steps, and the items' columns."""
 
@@ -153,7 +159,8 @@ def counted_rows(net: nn.Module, columns: dict[str, Tensor]) -> Tensor | None:
     is_live = columns["is_reset"].transpose(0, 1) == 0
     is_counted = is_live.clone()
     is_counted[1:] |= is_live[:-1]
-    # The last step of an unroll never has the mark of a reset step.
+    # The last step of an unroll never has the mark of a reset step, even of an absent
+    # agent. It counts only after a transition; other items may count it again as first.
     is_counted[-1] = is_live[-2]
     return is_counted
 

@@ -323,7 +323,9 @@ class ParallelEnv(OwnCopies):
             else:
                 for agent, value in zip(agents, values, strict=True):
                     self._observations.write(value, observation, first + agent)
-            if self._masks is None and not any(infos.values()):
+            if self._masks is None and not any(
+                _info(infos, self._keys[agent]) for agent in agents
+            ):
                 return
             for agent, value in zip(agents, values, strict=True):
                 key, row = self._keys[agent], first + agent
@@ -371,4 +373,4 @@ _STEP = ("observations", "rewards", "terminations", "truncations", "infos")
 def _info(infos: Mapping[Any, Any], key: Hashable) -> Mapping[Any, Any]:
     """Returns an agent's info, which may be missing."""
     info = infos.get(key)
-    return info if isinstance(info, Mapping) else {}
+    return info if type(info) is dict or isinstance(info, Mapping) else {}

@@ -81,7 +81,9 @@ def gae_targets(
         if crosses_episodes:
             goes_on = torch.full_like(goes_on, discount)
             v = _without_resets(v, is_live)
-        delta = (reward + goes_on * v[1:] - v[:-1]) * is_live
+        # Not products with 0, because the value of a terminal state may be infinite.
+        following = torch.where(goes_on > 0, goes_on * v[1:], 0.0)
+        delta = torch.where(is_live, reward + following - v[:-1], 0.0)
         decay = trace_lambda * goes_on * is_live
         weight = torch.ones_like(delta) if ratio is None else ratio.clamp(max=1.0)
         handed_on = torch.zeros_like(v[0])

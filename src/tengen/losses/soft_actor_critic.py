@@ -92,8 +92,9 @@ def soft_targets(
         value_t: ``[B]``, ``soft_values`` of the next states, from the target critics.
         discount: Discount per step, in [0, 1].
     """
-    goes_on = (terminated == 0).to(reward.dtype)
-    return (reward + discount * goes_on * value_t).detach()
+    # Not a product with 0, because the value of a terminal state may be infinite.
+    following = torch.where(terminated == 0, discount * value_t, 0.0)
+    return (reward + following).detach()
 
 
 def critic_loss(q: Tensor, targets: Tensor) -> Tensor:

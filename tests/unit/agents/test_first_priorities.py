@@ -14,6 +14,7 @@ import torch
 from tengen.actors import EnvironmentActorConfig
 from tengen.agents.dqn import Dqn, DqnUpdate
 from tengen.agents.iqn import Iqn, IqnUpdate
+from tengen.agents.q_agent import acting_errors
 from tengen.agents.r2d2 import R2d2, R2d2Update
 from tengen.experience import FirstPriorities, ReplayConfig, StepClient
 from tengen.inference import drive
@@ -147,3 +148,15 @@ def test_nothing_is_asked_where_draws_are_even(tmp_path):
     assert block.is_empty
     assert writer.append(zeros, {}) == 5
     table.close()
+
+
+def test_a_terminal_value_that_is_not_finite_is_in_no_error():
+    steps = {
+        "q_taken": np.array([[1.0, 1.0, 0.0]]),
+        "q_best": np.array([[1.0, np.inf, 0.0]]),
+        "reward": np.array([[3.0, 0.0, 0.0]]),
+        "is_reset": np.array([[0, 1, 0]]),
+        "terminated": np.array([[1, 0, 0]]),
+    }
+    found = acting_errors(steps, num_steps=1, discount=0.9)
+    assert found.tolist() == [[2.0, 0.0]]

@@ -12,6 +12,7 @@ from tengen import envs, games, losses
 from tengen.agents.mappo import Mappo
 from tengen.experience import ReplayConfig
 from tengen.nets import MlpConfig
+from tengen.nets.modules.standard import Standard
 from tests.unit.agents.agent_fakes import acted_in_team, net_of
 
 NUM_COPIES, NUM_AGENTS = 2, 3
@@ -125,11 +126,31 @@ def test_the_critic_has_no_memory(tmp_path):
     assert not update.critic.signature.state
 
 
+def test_statistics_of_the_state_need_no_item_of_the_first_agent(made):
+    _, update, items = made
+    is_other = items["agent_id"][:, 0, 0] == 0
+    rows = {name: column[is_other] for name, column in items.items()}
+    update.scaled(rows)
+    assert update.standard.num_rows.item() == rows["reward"].numel() > 0
+
+
+def test_each_row_of_a_present_agent_counts_once_for_the_critic(tmp_path):
+    net, update, items = learner_of(tmp_path, MlpConfig(num_units=8, standardizes=True))
+    for rows in update.minibatches(net, dict(items)):
+        update.loss(net.train(), rows)
+    is_live = items["is_reset"] == 0
+    is_counted = is_live.clone()
+    is_counted[:, 1:] |= is_live[:, :-1]
+    is_counted[:, -1] = is_live[:, -2]
+    found = [m for m in update.critic.modules() if isinstance(m, Standard)]
+    assert [m.num_rows.item() for m in found] == [is_counted.sum().item()]
+
+
 def test_the_unit_of_the_state_does_not_matter(made):
-    """Mean and deviation are those of the copies, each counted once."""
+    """Mean and deviation are those of all rows, each counted once."""
     net, update, items = made
     states = update.scaled(dict(items))["global_state"]
-    assert update.standard.num_rows.item() == items["reward"].numel() / NUM_AGENTS
+    assert update.standard.num_rows.item() == items["reward"].numel()
     assert states.mean((0, 1)).abs().max() < 0.1
     assert states.abs().max() < 10
     other = AGENT.make_update(TASK, net, ReplayConfig())

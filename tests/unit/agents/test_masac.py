@@ -18,7 +18,7 @@ from tengen.losses import squashed_sample
 from tengen.nets.modules.standard import Standard
 from tengen.tensors import Signature, TensorSpec
 from tests.refusals import refused
-from tests.team_environments import MaskedTeam, Moving, Scripted
+from tests.team_environments import Leaving, MaskedTeam, Moving, Scripted
 from tests.unit.agents.test_qmix import TRUNCATED, acted, env_of
 
 DISCOUNT, TEMPERATURE = 0.9, 0.3
@@ -176,7 +176,7 @@ CASES = [
 @pytest.mark.parametrize(("kind", "options"), CASES)
 def test_the_loss_is_that_of_the_reference(kind, options, standardizes, tmp_path):
     net, update, batch = made(kind, tmp_path, standardizes=standardizes, **options)
-    if kind is not MaskedTeam:  # agents leave and come
+    if kind is not MaskedTeam:  # agents are removed and added
         assert (batch["is_present"][:, 0] == 0).any()
     found = update.loss(net.train(), batch)
     net.eval()
@@ -258,6 +258,19 @@ def test_masked_actions_are_neither_taken_nor_in_the_losses(tmp_path):
     huge = update.loss(Huge(), batch)
     assert huge.loss.item() == pytest.approx(plain.loss.item(), rel=1e-5)
     assert plain.metrics["entropy"] <= np.log(2)
+
+
+@pytest.mark.parametrize("kind", [MaskedTeam, Leaving])
+def test_the_gradient_with_masks_is_finite(kind, tmp_path):
+    net, update, batch = made(kind, tmp_path)
+    assert kind is MaskedTeam or (batch["is_present"][:, 0] == 0).any()
+    # The mask of an absent agent may have no choice.
+    is_absent = batch["is_present"] == 0
+    batch["action_mask"] = batch["action_mask"].masked_fill(is_absent[..., None], 0)
+    loss = update.loss(net, batch).loss
+    weights = [*net.parameters(), *update.parameters()]
+    gradients = torch.autograd.grad(loss, weights, allow_unused=True)
+    assert all(g.isfinite().all() for g in gradients if g is not None)
 
 
 def test_samples_of_the_noise_are_those_of_the_policy(tmp_path):

@@ -154,3 +154,11 @@ def test_a_resumed_average_goes_on():
     for one in (square, other):
         one.observe(9.0)
     assert other.root == square.root
+
+
+def test_a_return_that_is_not_finite_counts_in_no_earlier_episode():
+    scale = ReturnScale(0.5)
+    rewards = torch.tensor([[2.0, torch.inf, 0.0]])
+    ends = torch.tensor([[1, 0, 0]])
+    scale.observe(rewards, ends, torch.tensor([[0, 1, 1]]))
+    assert scale.value == pytest.approx(2.0)

@@ -29,14 +29,15 @@ class Foraging(gymnasium.Env):
     observation_space = spaces.Tuple([spaces.Box(0, 9, (3,), np.float32)] * 2)
 
     def reset(self, seed=None, options=None):
-        self.time, self.seed = 0, seed
+        self.time, self.seed, self.field = 0, seed, np.ones((2, 2))
         return self.seen((0, 0)), {}
 
     def step(self, actions):
         self.time += 1
         is_over = self.time == 4
-        has_ended = is_over and sum(actions) == 0
-        return self.seen(actions), list(actions), has_ended, is_over, {}
+        if sum(actions) == 0:
+            self.field[:] = 0
+        return self.seen(actions), list(actions), is_over, False, {}
 
     def seen(self, actions):
         return tuple(np.array([self.time, *actions], np.float32) for _ in actions)
@@ -68,7 +69,8 @@ def test_all_agents_share_the_sum_of_the_rewards(suite):
         assert step.observation["observation"][2].tolist() == [time, 0, 5]
         assert not step.truncated.any()
     last = env.step(np.array([1, 1, 0, 0]))
-    assert last.truncated.tolist() == [True] * 4
+    # The package reports its time limit as a termination, but food is left.
+    assert last.truncated.tolist() == [True, True, False, False]
     assert last.terminated.tolist() == [False, False, True, True]
     assert env.step(actions).is_reset.all()
     env.close()
@@ -100,10 +102,21 @@ def test_steps_are_those_of_the_package():
         step = env.step(actions)
         wanted, rewards, ended, was_cut, _ = own.step(actions.tolist())
         assert step.reward.tolist() == [np.float32(sum(rewards))] * 2
-        assert step.terminated.tolist() == [ended] * 2
-        assert step.truncated.tolist() == [was_cut] * 2
+        is_left = own.unwrapped.field.any()
+        assert step.terminated.tolist() == [ended and not is_left] * 2
+        assert step.truncated.tolist() == [ended and is_left] * 2
         observation = step.observation
         if ended or was_cut:
             break
     assert ended or was_cut
+    env.close()
+
+
+def test_the_time_limit_truncates():
+    pytest.importorskip("lbforaging")
+    env = envs.make("lbf/8x8-2p-3f", 1, 3)
+    env.reset()
+    steps = [env.step(np.zeros(2, np.int64)) for _ in range(50)]
+    assert [step.truncated.any() for step in steps] == [False] * 49 + [True]
+    assert not any(step.terminated.any() for step in steps)
     env.close()

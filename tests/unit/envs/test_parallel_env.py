@@ -130,6 +130,18 @@ def test_a_shared_reward_is_the_team_s_exactly():
     assert team_rewards(nobody, env.spec)["all"].tolist() == [0]
 
 
+def test_infos_of_other_keys_are_ignored():
+    class Common(Scripted):
+        def reset(self, seed=None, options=None):
+            return super().reset()[0], {"__common__": np.zeros(2)}
+
+        def step(self, actions):
+            return *super().step(actions)[:4], {"__common__": np.zeros(2)}
+
+    _, steps = stepped(env_of(Common), 7)
+    assert steps[-1].reward.tolist() == [1, 2, 0]
+
+
 @pytest.mark.parametrize("kind", [MaskedTeam, MaskedInObservation])
 def test_masks(kind):
     env = env_of(kind, num_envs=2)

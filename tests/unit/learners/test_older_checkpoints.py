@@ -13,6 +13,7 @@ from tengen.nets.nature import NatureConfig
 from tengen.tensors import Signature, TensorSpec
 from tests.refusals import refused
 from tests.unit.learners.learner_fakes import FakeTable
+from tests.unit.learners.test_recorded import learner_of
 
 CHOICE = ActionSpec(num_choices=(3,))
 NET = NatureConfig(channels=(4,), kernels=(3,), strides=(1,), num_units=8)
@@ -56,3 +57,31 @@ def test_they_go_on_without(agent):
         del kept["net.torso.dense.weight"]
         with refused(RunError, "net.torso.dense.weight"):
             new.load_state(state._replace(tensors=kept))
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("mappo", {"critic"}),
+        ("qmix", {"target", "mixer", "target_mixer"}),
+    ],
+)
+def test_agents_go_on_without_statistics_of_the_state(kind, names):
+    task = "tests.team_environments:TwoStep"
+    with learner_of(kind, task)[0] as old, learner_of(kind, task)[0] as new:
+        state = old.state()
+        kept = {
+            name: tensor + 1 if name.startswith("agent.") else tensor.clone()
+            for name, tensor in state.tensors.items()
+            if not name.startswith("agent.state_standard.")
+        }
+        assert len(kept) == len(state.tensors) - 3
+        new.load_state(state._replace(tensors=kept))
+        found = new.state().tensors
+        own = [n.split(".") for n in found if n.startswith("agent.")]
+        assert {prefix for _, prefix, *rest in own if rest} == {
+            "state_standard",
+            *names,
+        }
+        for name, tensor in found.items():
+            assert torch.equal(tensor, kept.get(name, state.tensors[name])), name

@@ -50,7 +50,10 @@ class MadeUpItems:
             elif name == "is_present":
                 numbers = rng.random(whole) < 0.8
             elif name == "agent_id":
-                numbers = np.broadcast_to(np.eye(whole[-1]), whole)
+                ids = np.eye(whole[-1])
+                if len(whole) == 3:  # an item has one agent, not all
+                    ids = ids[np.arange(num_rows) % len(ids), None]
+                numbers = np.broadcast_to(ids, whole)
             columns[name] = numbers.astype(spec.dtype)
         columns["is_reset"][:, 0] = 0
         columns["reward"] *= self.reward

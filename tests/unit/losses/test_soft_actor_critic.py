@@ -66,3 +66,13 @@ def test_the_temperature_rises_where_entropy_is_too_low(entropy, sign):
     assert given.grad is None
     # Gradient descent moves against the gradient.
     assert -log_temperature.grad.item() == pytest.approx(sign * 0.5)
+
+
+def test_a_terminal_value_that_is_not_finite_is_in_no_target():
+    targets = losses.soft_targets(
+        reward=torch.tensor([1.0, 2.0]),
+        terminated=torch.tensor([1, 1], dtype=torch.uint8),
+        value_t=torch.tensor([torch.inf, torch.nan]),
+        discount=0.9,
+    )
+    assert targets.tolist() == [1.0, 2.0]

@@ -304,6 +304,9 @@ class _Team:
     def step(self, actions: Any) -> tuple[Any, ...]:
         chosen = [actions[agent] for agent in self.possible_agents]
         seen, rewards, ended, was_cut, _ = self._env.step(chosen)
+        if ended and self._env.unwrapped.field.any():
+            # The package reports its time limit, which leaves food, as a termination.
+            ended, was_cut = False, True
         shared = [float(sum(rewards)), ended, was_cut]
         if ended or was_cut:
             self.agents = []
@@ -326,7 +329,8 @@ LBF = _Foraging(
 )
 """The suite of the tasks ``lbf/*``, level-based foraging, such as ``lbf/8x8-2p-3f``.
 
-All agents share one reward, the sum of the package's rewards, as in EPyMARL.
+All agents share one reward, the sum of the package's rewards, as in EPyMARL. The time
+limit truncates an episode; in the package it terminates.
 
 Source: Papoudakis et al. 2021, "Benchmarking Multi-Agent Deep Reinforcement Learning
 Algorithms in Cooperative Tasks" (arXiv:2006.07869).
