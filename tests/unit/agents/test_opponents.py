@@ -182,7 +182,7 @@ def test_an_opponent_s_state_is_zero_when_its_agent_comes():
 
 
 def test_models_that_win_are_drawn_more_often():
-    """The signal is 0 or 1, so action 2 never wins; action 0 wins as often as it loses."""
+    """The signal is 0 or 1, so action 2 never wins; action 0 is right half the time."""
     models = {3: Always(2), 5: Always(0)}
     duel = Duellists(Duel, models, share=1.0, num_steps=10)
     duel.play(60)
