@@ -270,12 +270,13 @@ class Signals(Parallel):
     """
 
     gust = 0.0
+    num_choices = 2
 
     def observation_space(self, agent):
         return spaces.Box(0.0, 1.0, (3,), np.float32)
 
     def action_space(self, agent):
-        return spaces.Discrete(2)
+        return spaces.Discrete(self.num_choices)
 
     @property
     def state_space(self):

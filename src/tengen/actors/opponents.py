@@ -130,6 +130,8 @@ class Opponents:
         """
         rewards = team_rewards(step, self._spec)
         self._returns += np.stack(list(rewards.values()), axis=1)
+        for array in self._state.values():
+            array[step.is_reset] = 0
         if is_reset.any():
             self._end(is_reset)
             self.begin(np.flatnonzero(is_reset))
@@ -156,14 +158,11 @@ class Opponents:
             self._results[model] += _RESULT_WEIGHT * (result - self._results[model])
 
     def begin(self, copies: Iterable[int]) -> None:
-        """Begins episodes of some copies: draws their opponents, zeroes the states."""
-        num_agents = self._spec.num_agents
+        """Begins episodes of some copies: draws their opponents."""
         for copy in copies:
             team, model = self._draw(copy)
             self._learning[copy], self._returns[copy] = team, 0.0
             self._models[copy] = np.where(self._team_of == team, _NONE, model)
-            for array in self._state.values():
-                array[copy * num_agents : (copy + 1) * num_agents] = 0
 
     def _draw(self, copy: int) -> tuple[int, int]:
         """Draws the team that learns in a copy's next episode, and the opponent."""

@@ -172,7 +172,7 @@ def play_episodes(
         against: The second side of a match in an environment with k teams; None for
             none. In episode i, one side has team ``i % k`` and the other side all other
             teams. The first side has the single team if ``i // k`` is even.
-        watch: Called after each episode, with the number of finished episodes.
+        watch: Called after each step, with the number of finished episodes.
 
     Raises:
         UsageError: There are more copies than episodes.
@@ -227,7 +227,7 @@ def play_episodes(
             playing[copy] = num_episodes if is_cut else playing[copy] + num_copies
             num_cut += int(is_cut)
             num_over += 1
-            watch(num_over)
+        watch(num_over)
     played = np.flatnonzero(lengths)
     each = {team: tuple(all_[played].tolist()) for team, all_ in returns.items()}
     num_steps = tuple(int(n) for n in lengths[played])

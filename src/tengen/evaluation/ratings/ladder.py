@@ -210,7 +210,8 @@ def team_ratings(run: RunDirectory, task: str) -> dict[str, Rating]:
     Reads the match records in ``RUN/eval``. The first model in them has rating 0.
     """
     records = [record for record in read_records(run) if record.task == task]
-    names = sorted({name for record in records for name in (record.a, record.b)})
+    found = {name for record in records for name in (record.a, record.b)}
+    names = sorted(found, key=int)
     if not names:
         return {}
     pairings = [record.to_pairing() for record in records]
@@ -223,7 +224,7 @@ def _links(models: Iterable[str]) -> list[Link]:
     Strength grows roughly with the logarithm of training, so the prior allows larger
     differences between early models than between late ones.
     """
-    names = sorted(models)
+    names = sorted(models, key=int)
     return [
         Link(later, earlier, _DRIFT * math.sqrt(math.log((b + 1) / (a + 1))))
         for earlier, later in itertools.pairwise(names)

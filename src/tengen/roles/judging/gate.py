@@ -64,7 +64,7 @@ _MATCH_EPISODES, _MATCH_COPIES, _MATCH_STEPS, _MATCH_EPSILON = 32, 8, 10_000, 0.
 
 _NO_CANDIDATE = "there is no candidate; run tengen export first"
 _TIME_LIMIT_S = 10.0
-"""Seconds after which a turn of the role ``rate`` starts no further round of games."""
+"""Seconds after which a turn of the role ``rate`` starts no further match or round."""
 
 
 class GateRole(Role):
@@ -309,12 +309,15 @@ class RateRole(Role):
 
     def _rate_in_environment(self, model: int) -> Rating | None:
         """Plays against the first and the last earlier model; returns the rating."""
+        started_s = time.monotonic()
         earlier = [number for number in earlier_models(self._run) if number < model]
         for number in sorted({*earlier[:1], *earlier[-1:]}):
             own, other = self._side(model), self._side(number)
             if own is None or other is None:
                 break  # the gate has removed a model meanwhile
             self._play_match(own, other)
+            if time.monotonic() - started_s > _TIME_LIMIT_S:
+                break
         return team_ratings(self._run, self._config.task).get(f"{model:06d}")
 
     def _side(self, number: int) -> Side | None:

@@ -143,7 +143,8 @@ def test_episodes_are_given_out_before_the_first_step():
     assert report.lengths == (100, 1, 200, 2, 300)
     assert report.num_frames == 603
     assert report.mean_return == 603 / 5
-    assert told == [1, 2, 3, 4, 5]
+    assert sorted(set(told) - {0}) == [1, 2, 3, 4, 5]
+    assert len(told) >= 600  # once a step
     # No copy makes a step after the last episode that counts has ended.
     assert len(env.taken) == 100 + 1 + 200 + 1 + 300
 

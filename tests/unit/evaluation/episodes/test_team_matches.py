@@ -137,7 +137,7 @@ def test_with_three_teams_each_side_has_one_against_the_others():
 
 def test_equal_models_have_equal_results():
     env = ParallelEnv(Duel, 4, 0, name="duel")
-    tally = played(env, 32, 0, 0).tally
+    tally = played(env, 32, 2, 2).tally
     assert tally == Tally(0, 32, 0)
     env = ParallelEnv(Duel, 4, 0, name="duel")
     tally = played(env, 32, 0, 1).tally

@@ -21,7 +21,7 @@ from tengen.evaluation import (
     shipped_pairings,
 )
 from tengen.evaluation.ratings.anchors import fixed_players, rate_anchors
-from tengen.evaluation.ratings.ladder import nearest_anchor
+from tengen.evaluation.ratings.ladder import nearest_anchor, team_ratings
 from tengen.evaluation.ratings.records import MatchRecord, publish_record
 from tengen.games import Book
 from tengen.run import RunDirectory
@@ -258,3 +258,22 @@ def test_neighbouring_models_share_what_their_games_say(run):
     # Model 0 carries little information about model 40.
     met("000000", 0)
     assert run_ratings(run, "tictactoe", config)["000040"].elo > 0.9 * near.elo
+
+
+def test_ratings_of_teams_begin_with_the_lowest_number(run):
+    for a, b in (("1000000", "999999"), ("1000001", "1000000")):
+        record = MatchRecord(
+            task="duel",
+            a=a,
+            b=b,
+            wins_a=20,
+            draws=0,
+            wins_b=12,
+            num_simulations=0,
+            opening_plies=0,
+            seed=1,
+        )
+        publish_record(run, a, record)
+    ratings = team_ratings(run, "duel")
+    assert ratings["999999"].elo == 0
+    assert 0 < ratings["1000000"].elo < ratings["1000001"].elo
