@@ -16,19 +16,19 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 93_961,
+    "lines_of_src": 95_988,
     "lines_of_core": 31_844,
-    "lines_of_tests": 108_432,
+    "lines_of_tests": 111_428,
     "lines_of_benchmarks_and_scripts": 8_754,
     "packages": 27,
-    "modules_with_one_importer": 111,
+    "modules_with_one_importer": 112,
     "imports_up": 0,
     "circles": 0,
     "symbols_without_caller": 1,
     "enum_values_without_reader": 0,
     "options_without_caller": 0,
     "tests_of_prose": 5,
-    "monkeypatches": 163,
+    "monkeypatches": 166,
     "private_attributes": 69,
 }
 TEXT = {".py", ".cc", ".h", ".md", ".toml", ".txt", ".cmake", ".yaml", ".sh", ""}

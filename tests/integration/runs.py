@@ -110,11 +110,14 @@ def process_of(out, role, index=0):
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             found = (folder / "cmdline").read_bytes().decode().split("\0")
-            name = (folder / "comm").read_text().strip()
+            name, parent = (folder / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
+            above = Path("/proc", parent.split()[1], "cmdline").read_bytes().decode()
         except OSError:
             continue
         is_child = "tengen.launch.child" in found and role in found
-        if is_child and all(word in found for word in words):
+        # What an environment forked has the command line of its role.
+        is_fork = above.split("\0") == found
+        if is_child and not is_fork and all(word in found for word in words):
             return int(folder.name)
         # A forked process has its parent's command line, so its name is compared.
         if name == f"{role}-{index}" and words[1] in found:

@@ -178,7 +178,7 @@ class PolicyUpdate(Update, Generic[A]):
         policy_output: Name of the network output with the distribution's parameters.
     """
 
-    later_state = ("return_scale", "advantage_scale")
+    later_state: tuple[str, ...] = ("return_scale", "advantage_scale")
 
     def __init__(self, agent: A, actions: envs.ActionSpec) -> None:
         """Creates the action distribution and the running scales.

@@ -201,8 +201,9 @@ def test_sessions_leave_descriptors_for_commands(directory):
     with table.sampler(1):
         before = resource.getrlimit(resource.RLIMIT_NOFILE)
         held = [os.open("/dev/null", os.O_RDONLY) for _ in range(200)]
-        # An eighth of them is left, which is more than a question needs.
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(held) * 8 // 7, before[1]))
+        # A twelfth is left, less than the eighth that sessions leave but more than a
+        # question needs. Threads of earlier tests may close a few descriptors.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(held) * 12 // 11, before[1]))
         try:
             for call in (lambda: table.sampler(1), lambda: store.writer("a", "t")):
                 with refused(RunError, "session (descriptor"):
