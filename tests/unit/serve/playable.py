@@ -70,9 +70,9 @@ class Broken(Lane):
 
 
 class Blind(Lane):
-    """Cannot render the cell of number ``Blind.cell``."""
+    """Cannot render the cell of number ``Blind.cell``, which a test sets."""
 
-    cell = 2
+    cell = -1
 
     def render(self):
         if self._cell == self.cell:

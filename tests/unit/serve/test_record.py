@@ -162,14 +162,14 @@ def test_a_broken_environment_ends_the_recording():
 
 
 @pytest.mark.parametrize(("cell", "what"), [(2, "step"), (3, "step"), (0, "discard")])
-def test_a_frame_that_cannot_be_rendered_ends_the_recording(cell, what, monkeypatch):
-    monkeypatch.setattr(playable.Blind, "cell", -1)
+def test_a_frame_that_cannot_be_rendered_ends_the_recording(cell, what):
+    playable.Blind.cell = -1
     ended, episodes = [], []
     blind = playing(BLIND, episodes=episodes)
     with refused(RunError, BLIND, "the lamp broke"), blind as (site, recording, _):
         recording.on_end = lambda: ended.append(True)
         state = site.ask("/api/recording").json
-        monkeypatch.setattr(playable.Blind, "cell", cell)
+        playable.Blind.cell = cell
         for _ in range(20):
             body = {"at": state["at"], "choice": 1}
             reply = site.ask(f"/api/recording/{what}", body)
