@@ -18,7 +18,7 @@ MAX_LINES = 500
 LIMITS = {
     "lines_of_src": 95_988,
     "lines_of_core": 31_844,
-    "lines_of_tests": 111_428,
+    "lines_of_tests": 111_430,
     "lines_of_benchmarks_and_scripts": 8_754,
     "packages": 27,
     "modules_with_one_importer": 112,
@@ -28,7 +28,7 @@ LIMITS = {
     "enum_values_without_reader": 0,
     "options_without_caller": 0,
     "tests_of_prose": 5,
-    "monkeypatches": 166,
+    "monkeypatches": 164,
     "private_attributes": 69,
 }
 TEXT = {".py", ".cc", ".h", ".md", ".toml", ".txt", ".cmake", ".yaml", ".sh", ""}

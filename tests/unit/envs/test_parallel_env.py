@@ -7,8 +7,7 @@ import pytest
 
 pytest.importorskip("gymnasium")
 
-import gymnasium
-from gymnasium import spaces
+from gymnasium import Env, spaces
 
 from tengen import envs
 from tengen.envs import Step, joint_step, team_rewards
@@ -338,7 +337,7 @@ def test_every_copy_has_the_same_spaces():
 
 
 def test_a_gymnasium_env_has_a_single_agent():
-    class Single(gymnasium.Env):
+    class Single(Env):
         possible_agents = ("a",)
         observation_space = spaces.Box(0.0, 1.0, (1,), np.float32)
         action_space = spaces.Discrete(2)
