@@ -132,7 +132,7 @@ def test_mujoco_without_a_display():
         ("popgym/RepeatPreviousEasy", 'metadata lacks render mode "rgb_array"'),
         (f"{MODULE}:Catch", 'metadata lacks render mode "rgb_array"'),
         (f"{MODULE}:ShownBadly", "render() returned object (), not uint8 [H, W, 3]"),
-        (f"{MODULE}:NotShown", "render() raised ValueError: no screen; leave --vid"),
+        (f"{MODULE}:NotShown", "render() raised ValueError: no screen; correct"),
         ("CartPole-v7", "is not known to Gymnasium"),
         ("atari/Pomg", "is not in the suite atari/"),
     ],
