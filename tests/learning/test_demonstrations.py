@@ -1,4 +1,4 @@
-"""R2D3 solves tasks that R2D2 does not solve, one of which cloning does not solve.
+"""R2D3 solves a chain and a maze that R2D2 does not solve; cloning fails in the maze.
 
 Mutations that fail: a share of demonstrations of nearly 0, which is R2D2, and
 demonstrations without rewards, which the agent has no reason to follow.
