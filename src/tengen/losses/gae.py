@@ -81,7 +81,7 @@ def gae_targets(
         if crosses_episodes:
             goes_on = torch.full_like(goes_on, discount)
             v = _without_resets(v, is_live)
-        # Not products with 0, because the value of a terminal state may be infinite.
+        # A product with 0 would keep a value or advantage that is not finite.
         following = torch.where(goes_on > 0, goes_on * v[1:], 0.0)
         delta = torch.where(is_live, reward + following - v[:-1], 0.0)
         decay = trace_lambda * goes_on * is_live
@@ -89,7 +89,8 @@ def gae_targets(
         handed_on = torch.zeros_like(v[0])
         advantages = []
         for t in reversed(range(num_steps)):
-            advantages.append(delta[t] + decay[t] * handed_on)
+            later = torch.where(decay[t] > 0, decay[t] * handed_on, 0.0)
+            advantages.append(delta[t] + later)
             own = weight[t] * advantages[-1]
             handed_on = own.where(is_live[t], handed_on) if crosses_episodes else own
         stacked = torch.stack(advantages[::-1])

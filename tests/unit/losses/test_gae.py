@@ -202,16 +202,3 @@ def test_two_streams_of_a_worked_row_differ_at_the_end():
     endless = gae_targets(**given, crosses_episodes=True)
     assert endless.returns[1].item() == 3.0 + 8.0 / 2
     assert endless.returns[3].item() == 1.0 + 32.0 / 2
-
-
-@pytest.mark.parametrize("value", [torch.inf, torch.nan])
-def test_a_terminal_value_that_is_not_finite_is_in_no_target(value):
-    targets = gae_targets(
-        v=torch.tensor([[1.0], [2.0], [value], [4.0]]),
-        reward=torch.tensor([[1.0], [3.0], [0.0]]),
-        terminated=torch.tensor([[0], [1], [0]]),
-        is_reset=torch.tensor([[0], [0], [1]]),
-        discount=0.5,
-        trace_lambda=1.0,
-    )
-    assert targets.advantages[:, 0].tolist() == [1.0 + 0.5 * 3.0 - 1.0, 1.0, 0.0]

@@ -76,12 +76,6 @@ def test_a_terminated_episode_is_not_bootstrapped():
     assert targets == [2.0, 2.0, 0.0, 136.0]
 
 
-@pytest.mark.parametrize("value", [float("inf"), float("nan")])
-def test_a_terminal_value_that_is_not_finite_is_in_no_target(value):
-    targets = targets_of([1.0, 2.0, 4.0], [0.0, 8.0, value, 16.0], terminated=1)
-    assert targets == [2.0, 2.0, 12.0]
-
-
 def test_a_truncated_episode_is_not_taken_for_a_terminated_one():
     # Row 1 is truncated at row 2, worth 64: 1 + 2/2 + 64/4 and 2 + 64/2.
     reward, bootstrap = [1.0, 2.0, 0.0, 8.0], [16.0, 32.0, 64.0, 128.0, 256.0]
