@@ -182,6 +182,10 @@ def duel(tmp_path):
     return config, run
 
 
+def num_games(record):
+    return record.wins_a + record.draws + record.wins_b
+
+
 def test_teams_are_rated_against_earlier_models(duel):
     config, run = duel
     assert config.schedule.rating == "rate"
@@ -193,23 +197,33 @@ def test_teams_are_rated_against_earlier_models(duel):
             roles[name].turn()
         report = roles["rate"].turn()
     assert report["model"] == run.models.latest() == 2
-    ratings = team_ratings(run, DUEL)
-    assert list(ratings) == ["000000", "000001", "000002"]
-    assert ratings["000000"].elo == 0.0
-    assert report["rating"] == ratings["000002"].elo
-    assert report["rating_error"] == ratings["000002"].error > 0
     records = read_records(run)
     assert [(record.a, record.b) for record in records] == [
         ("000001", "000000"),
         ("000002", "000000"),
         ("000002", "000001"),
     ]
-    sizes = {record.wins_a + record.draws + record.wins_b for record in records}
-    assert sizes == {32}
+    ratings = team_ratings(records)
+    assert ratings["000000"].elo == 0.0
+    assert report["rating"] == ratings["000002"].elo
+    assert report["rating_error"] == ratings["000002"].error > 0
+    assert {num_games(record) for record in records} == {32}
     assert len({record.seed for record in records}) == 3
+    assert roles["rate"].turn() is None
+    for name in NAMES:
+        roles[name].turn()
+    roles["rate"].time_limit_s = 0.0
+    for opponent in ("000000", "000002"):
+        assert roles["rate"].turn()["model"] == 3
+        *_, last = records = read_records(run)
+        # Each of the eight copies ends its first episode.
+        assert (last.a, last.b, num_games(last)) == ("000003", opponent, 8)
+    assert len(records) == 5
+    for name in NAMES:
+        roles[name].turn()
     context.stop.set()
-    assert roles["rate"].turn() == {"model": 2, "stopped": True}
-    assert len(read_records(run)) == 3
+    assert roles["rate"].turn() == {"model": 4, "stopped": True}
+    assert len(read_records(run)) == 5
     for role in roles.values():
         role.close()
 

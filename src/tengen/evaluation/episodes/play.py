@@ -150,6 +150,7 @@ def play_episodes(
     seed: int = 0,
     against: Side | None = None,
     watch: Callable[[int], None] = lambda num_over: None,
+    goes_on: Callable[[], bool] = lambda: True,
 ) -> EpisodesReport:
     """Plays episodes, and returns a report of their returns and lengths. Blocks.
 
@@ -172,7 +173,9 @@ def play_episodes(
         against: The second side of a match in an environment with k teams; None for
             none. In episode i, one side has team ``i % k`` and the other side all other
             teams. The first side has the single team if ``i // k`` is even.
-        watch: Called after each step, with the number of finished episodes.
+        watch: Called with the number of finished episodes when it has changed.
+        goes_on: Called after each step. Once it returns False, no further episode
+            begins, and the report has fewer than ``num_episodes``.
 
     Raises:
         UsageError: There are more copies than episodes.
@@ -201,6 +204,7 @@ def play_episodes(
     # The index of each copy's current episode; from num_episodes on, it does not count.
     playing = np.arange(num_copies)
     num_over = num_cut = 0
+    begins = True
     hide_state(env)
     observation = env.reset()
     for rows, _ in sides:
@@ -220,14 +224,14 @@ def play_episodes(
             returns[team][playing[counts]] += rewards[counts]
         lengths[playing[counts]] += 1
         is_over = joint.terminated | joint.truncated
-        for copy in np.flatnonzero(counts):
-            is_cut = not is_over[copy] and lengths[playing[copy]] >= max_steps
-            if not is_cut and not is_over[copy]:
-                continue
-            playing[copy] = num_episodes if is_cut else playing[copy] + num_copies
-            num_cut += int(is_cut)
+        is_cut = ~is_over & (lengths.take(playing, mode="clip") >= max_steps)
+        begins = begins and goes_on()
+        for copy in np.flatnonzero(counts & (is_over | is_cut)):
+            is_last = is_cut[copy] or not begins
+            playing[copy] = num_episodes if is_last else playing[copy] + num_copies
+            num_cut += int(is_cut[copy])
             num_over += 1
-        watch(num_over)
+            watch(num_over)
     played = np.flatnonzero(lengths)
     each = {team: tuple(all_[played].tolist()) for team, all_ in returns.items()}
     num_steps = tuple(int(n) for n in lengths[played])

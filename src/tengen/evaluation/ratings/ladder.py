@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tengen.bounds import bounded, check_fields
@@ -204,16 +204,13 @@ def run_ratings(
     }
 
 
-def team_ratings(run: RunDirectory, task: str) -> dict[str, Rating]:
+def team_ratings(records: Sequence[MatchRecord]) -> dict[str, Rating]:
     """Returns the ratings of a run's models in an environment with several teams.
 
-    Reads the match records in ``RUN/eval``. The first model in them has rating 0.
+    Args:
+        records: The matches, at least one. The first model in them has rating 0.
     """
-    records = [record for record in read_records(run) if record.task == task]
-    found = {name for record in records for name in (record.a, record.b)}
-    names = sorted(found, key=int)
-    if not names:
-        return {}
+    names = sorted({name for r in records for name in (r.a, r.b)}, key=int)
     pairings = [record.to_pairing() for record in records]
     return fit_ratings(pairings, {names[0]: 0.0}, _links(names[1:]))
 

@@ -63,8 +63,7 @@ _EVENT_EVERY_S = 10.0
 _MATCH_EPISODES, _MATCH_COPIES, _MATCH_STEPS, _MATCH_EPSILON = 32, 8, 10_000, 0.05
 
 _NO_CANDIDATE = "there is no candidate; run tengen export first"
-_TIME_LIMIT_S = 10.0
-"""Seconds after which a turn of the role ``rate`` starts no further match or round."""
+_NO_MATCH = "all matches of the newest model are played"
 
 
 class GateRole(Role):
@@ -247,14 +246,19 @@ class GateRole(Role):
 
 
 class RateRole(Role):
-    """Rates models and stores the ratings in ``RUN/eval``.
+    """Rates models and stores the match results in ``RUN/eval``.
 
-    In an environment with several teams, models are rated with matches against earlier
-    models, in which each side has a team in turn.
+    In an environment with several teams, a model is rated with one match against the
+    first model and one against the last earlier model, in which each side has a team in
+    turn.
 
     Raises:
         UsageError: Another process rates this run.
     """
+
+    time_limit_s = 10.0
+    """Seconds after which a turn begins no further match, round of games or episode of
+    an environment. The ratings then depend on fewer games."""
 
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
@@ -262,6 +266,7 @@ class RateRole(Role):
         super().__init__(config, run, context, "rate")
         if config.games is None:
             self._agent = EnvironmentAgent.of(config.agent, "rate")
+            self._records = [r for r in read_records(run) if r.task == config.task]
             self._rate = self._rate_in_environment
             return
         agent = AlphaZero.of(config.agent, "rate")
@@ -271,7 +276,7 @@ class RateRole(Role):
         self._rate = self._rate_in_game
 
     def turn(self) -> Report | None:
-        """Rates the newest model; returns None if there are no models to play."""
+        """Rates the newest model; returns None if there is no match to play."""
         model = self._newest_model()
         if model is None:
             return None
@@ -303,22 +308,27 @@ class RateRole(Role):
             book=self._book,
             seed=self._config.seed,
             num_threads=num_threads,
-            time_limit_s=_TIME_LIMIT_S,
+            time_limit_s=self.time_limit_s,
             stop=self._context.stop.is_set,
         )
 
     def _rate_in_environment(self, model: int) -> Rating | None:
-        """Plays against the first and the last earlier model; returns the rating."""
-        started_s = time.monotonic()
+        """Plays the matches that a model lacks; returns its rating if it played any."""
+        until_s = time.monotonic() + self.time_limit_s
         earlier = [number for number in earlier_models(self._run) if number < model]
-        for number in sorted({*earlier[:1], *earlier[-1:]}):
+        name, num_matches = f"{model:06d}", len(self._records)
+        met = {int(record.b) for record in self._records if record.a == name}
+        for number in sorted({*earlier[:1], *earlier[-1:]} - met):
             own, other = self._side(model), self._side(number)
             if own is None or other is None:
                 break  # the gate has removed a model meanwhile
-            self._play_match(own, other)
-            if time.monotonic() - started_s > _TIME_LIMIT_S:
+            self._records.append(self._play_match(own, other, until_s))
+            if time.monotonic() >= until_s:
                 break
-        return team_ratings(self._run, self._config.task).get(f"{model:06d}")
+        if len(self._records) == num_matches:
+            self.waits_for = _NO_MATCH
+            return None
+        return team_ratings(self._records)[name]
 
     def _side(self, number: int) -> Side | None:
         backend = open_kept(self._config, self._run, number)
@@ -330,15 +340,15 @@ class RateRole(Role):
         )
         return Side(self._agent, backend, f"{number:06d}", acting)
 
-    def _play_match(self, own: Side, other: Side) -> None:
+    def _play_match(self, own: Side, other: Side, until_s: float) -> MatchRecord:
         """Plays a match and records its result."""
         task, stop = self._config.task, self._context.stop
-        seed = self._config.seed + 1 + len(read_records(self._run))
-        seed %= MAX_SEED + 1
+        seed = (self._config.seed + 1 + len(self._records)) % (MAX_SEED + 1)
 
-        def watch(num_over: int) -> None:
+        def goes_on() -> bool:
             if stop.is_set():
                 raise MatchStopped
+            return time.monotonic() < until_s
 
         make = functools.partial(envs.make, task, _MATCH_COPIES, seed)
         timeout_s = self._agent.actor.step_timeout_s
@@ -353,7 +363,7 @@ class RateRole(Role):
                 acting=own.acting,
                 seed=seed,
                 against=other,
-                watch=watch,
+                goes_on=goes_on,
             ).tally
         assert tally is not None
         record = MatchRecord(
@@ -368,6 +378,7 @@ class RateRole(Role):
             seed=seed,
         )
         publish_record(self._run, own.model, record)
+        return record
 
 
 def open_player(

@@ -260,20 +260,10 @@ def test_neighbouring_models_share_what_their_games_say(run):
     assert run_ratings(run, "tictactoe", config)["000040"].elo > 0.9 * near.elo
 
 
-def test_ratings_of_teams_begin_with_the_lowest_number(run):
-    for a, b in (("1000000", "999999"), ("1000001", "1000000")):
-        record = MatchRecord(
-            task="duel",
-            a=a,
-            b=b,
-            wins_a=20,
-            draws=0,
-            wins_b=12,
-            num_simulations=0,
-            opening_plies=0,
-            seed=1,
-        )
-        publish_record(run, a, record)
-    ratings = team_ratings(run, "duel")
+def test_ratings_of_teams_begin_with_the_lowest_number():
+    won = {"wins_a": 20, "draws": 0, "wins_b": 12, "seed": 1}
+    won |= {"task": "duel", "num_simulations": 0, "opening_plies": 0}
+    pairs = ("1000000", "999999"), ("1000001", "1000000")
+    ratings = team_ratings([MatchRecord(a=a, b=b, **won) for a, b in pairs])
     assert ratings["999999"].elo == 0
     assert 0 < ratings["1000000"].elo < ratings["1000001"].elo
