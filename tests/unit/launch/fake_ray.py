@@ -1,7 +1,5 @@
 """A Ray cluster of this process: hosts with cores, room for actors, and hosts lost."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import threading
@@ -9,8 +7,6 @@ from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
 from types import ModuleType, SimpleNamespace
 from typing import Any
-
-import pytest
 
 from tengen import __version__
 from tengen.errors import TengenError
@@ -44,9 +40,7 @@ class FakeCluster:
         held: What each group, below 0, and each actor holds, and on which host.
     """
 
-    def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, **hosts: tuple[float, float]
-    ) -> None:
+    def __init__(self, monkeypatch, **hosts):
         self.lacking: set[str] = set()
         self.said: dict[str, dict[str, str]] = {}
         self.groups: list[tuple[list[dict[str, float]], str]] = []
@@ -59,7 +53,7 @@ class FakeCluster:
         self._waiting: list[tuple[int, Any]] = []
         self._install(monkeypatch)
 
-    def lose(self, host: str) -> None:
+    def lose(self, host):
         """Takes a host away, with all that is on it."""
         with self._lock:
             self._lost.add(host)
@@ -72,17 +66,17 @@ class FakeCluster:
                     self._waiting.insert(0, (number, None))
             self._place()
 
-    def add(self, name: str, num_cpus: float, num_gpus: float = 0) -> None:
+    def add(self, name, num_cpus, num_gpus=0):
         """Adds a host."""
         with self._lock:
             self._hosts[name] = (num_cpus, num_gpus)
             self._place()
 
-    def of(self, role: str) -> list[FakeActor]:
+    def of(self, role):
         """Returns the actors that had a role, in order."""
         return [one for one in self.actors if one.roles[0] == role]
 
-    def free(self, host: str) -> dict[str, float]:
+    def free(self, host):
         """Returns what nobody holds of a host."""
         num_cpus, num_gpus = self._hosts[host]
         left = {"CPU": num_cpus, "GPU": num_gpus, f"node:{host}": 1.0}
@@ -93,14 +87,14 @@ class FakeCluster:
                         left[name] = left.get(name, 0.0) - amount
         return left
 
-    def release(self, actor: FakeActor) -> None:
+    def release(self, actor):
         """Takes back what an actor holds; what waits may have it."""
         with self._lock:
             self.held.pop(actor.number, None)
             self._waiting = [one for one in self._waiting if one[0] != actor.number]
             self._place()
 
-    def begin(self, actor: FakeActor) -> None:
+    def begin(self, actor):
         """Begins an actor, or has it wait."""
         with self._lock:
             self.actors.append(actor)
@@ -108,14 +102,14 @@ class FakeCluster:
             self._waiting.append((actor.number, actor))
             self._place()
 
-    def _alive(self) -> list[str]:
+    def _alive(self):
         return [name for name in self._hosts if name not in self._lost]
 
-    def _fits(self, host: str, asked: dict[str, float]) -> bool:
+    def _fits(self, host, asked):
         free = self.free(host)
         return all(free.get(name, 0.0) >= one - 1e-6 for name, one in asked.items())
 
-    def _place(self) -> None:
+    def _place(self):
         for number, actor in list(self._waiting):
             held = self._group(number) if actor is None else self._actor(actor)
             if held is not None:
@@ -124,7 +118,7 @@ class FakeCluster:
                 if actor is not None:
                     actor.live(held[0][0])
 
-    def _group(self, number: int) -> list[tuple[str, dict[str, float]]] | None:
+    def _group(self, number):
         bundles, strategy = self.groups[-number - 1]
         total: dict[str, float] = {}
         for bundle in bundles:
@@ -145,7 +139,7 @@ class FakeCluster:
             placed.append((hosts[0], bundle))
         return placed
 
-    def _actor(self, actor: FakeActor) -> list[tuple[str, dict[str, float]]] | None:
+    def _actor(self, actor):
         strategy = actor.options["scheduling_strategy"]
         asked = {"CPU": actor.options["num_cpus"], "GPU": actor.options["num_gpus"]}
         if getattr(strategy, "group", None) is not None:
@@ -165,7 +159,7 @@ class FakeCluster:
                 return [(host, asked)]
         return None
 
-    def _ask(self, task: str, node: str) -> Future[Any]:
+    def _ask(self, task, node):
         host = node.removeprefix("node-")
         found = {"host": host, "python": "3.11", "error": "", "tengen": __version__}
         found["has_run"] = "" if host in self.lacking else "yes"
@@ -173,7 +167,7 @@ class FakeCluster:
         answer.set_result(found | self.said.get(host, {}))
         return answer
 
-    def _nodes(self) -> list[dict[str, Any]]:
+    def _nodes(self):
         return [
             {
                 "NodeID": f"node-{name}",
@@ -185,7 +179,7 @@ class FakeCluster:
             for name, (num_cpus, num_gpus) in self._hosts.items()
         ]
 
-    def _make_group(self, bundles: list[dict[str, float]], strategy: str) -> int:
+    def _make_group(self, bundles, strategy):
         with self._lock:
             self.groups.append((bundles, strategy))
             number = -len(self.groups)
@@ -193,13 +187,13 @@ class FakeCluster:
             self._place()
             return number
 
-    def _remove_group(self, number: int) -> None:
+    def _remove_group(self, number):
         with self._lock:
             self.held.pop(number, None)
             self._waiting = [one for one in self._waiting if one[0] != number]
 
-    def _remote(self, **options: Any) -> Any:
-        def make(target: Any) -> Any:
+    def _remote(self, **options):
+        def make(target):
             if isinstance(target, type):
                 return SimpleNamespace(
                     options=lambda **asked: SimpleNamespace(
@@ -214,20 +208,20 @@ class FakeCluster:
 
         return make
 
-    def _install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def get(refs: Any, timeout: float | None = None) -> Any:
+    def _install(self, monkeypatch):
+        def get(refs, timeout=None):
             if isinstance(refs, list):
                 return [ref.result(timeout) for ref in refs]
             return refs.result(timeout)
 
-        def wait(refs: list[Future[Any]], timeout: float) -> tuple[Any, Any]:
+        def wait(refs, timeout):
             done, others = wait_for_futures(refs, timeout)
             return list(done), list(others)
 
-        def affinity(node: str, soft: bool) -> Any:
+        def affinity(node, soft):
             return SimpleNamespace(node=node, soft=soft)
 
-        def of_group(group: int, placement_group_bundle_index: int) -> Any:
+        def of_group(group, placement_group_bundle_index):
             return SimpleNamespace(group=group, bundle=placement_group_bundle_index)
 
         home = SimpleNamespace(get_node_id=lambda: f"node-{self._home}")
@@ -241,9 +235,10 @@ class FakeCluster:
                 "method": lambda concurrency_group: lambda function: function,
                 "nodes": self._nodes,
                 "remote": self._remote,
+                "util": SimpleNamespace(get_node_ip_address=lambda: "127.0.0.1"),
                 "wait": wait,
             },
-            "ray.util": {"get_node_ip_address": lambda: "127.0.0.1"},
+            "ray.util": {},
             "ray.util.placement_group": {
                 "placement_group": self._make_group,
                 "remove_placement_group": self._remove_group,
@@ -267,9 +262,7 @@ class FakeCluster:
 class FakeActor:
     """An actor with a role process that plays, or finds nothing to do."""
 
-    def __init__(
-        self, cluster: FakeCluster, options: dict[str, Any], words: tuple[Any, ...]
-    ) -> None:
+    def __init__(self, cluster, options, words):
         self.options = options
         _, _, command, self._environment = words
         self.threads = int(command[command.index("--") + 2])
@@ -286,12 +279,12 @@ class FakeActor:
         self.kill = SimpleNamespace(remote=self.die)
         cluster.begin(self)
 
-    def live(self, host: str) -> None:
+    def live(self, host):
         self.host = host
         self._begun.set_result(None)
         threading.Thread(target=self._work, daemon=True).start()
 
-    def die(self) -> None:
+    def die(self):
         if self.is_dead:
             return
         self.is_dead = True
@@ -300,7 +293,7 @@ class FakeActor:
             if not ref.done():
                 ref.set_exception(ActorDiedError(f"{self.roles[0]} is gone"))
 
-    def _work(self) -> None:
+    def _work(self):
         begun = Begun(1, self.host, f"node {self.host}")
         try:
             stream = join(dict(self._environment), begun)

@@ -3,7 +3,7 @@
 import pytest
 
 from tengen.agents import History
-from tengen.agents.stages import num_begun
+from tengen.agents.bases.stages import num_begun
 from tengen.errors import RunError
 from tengen.launch import Budget
 from tengen.launch.budget import Spending

@@ -1,80 +1,68 @@
 """The Ray launcher on a cluster of this process: refusals, requests and losses."""
 
-from __future__ import annotations
-
 import importlib
 import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tengen.errors import RunError, UsageError
 from tengen.launch import Budget, launcher_of, train_by
 from tengen.launch.process import Processes
-from tengen.launch.wire import Hub
 from tengen.launch.workers import Worker, workers_at_once
 from tengen.observe import read_hosts
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import RunConfig, StopListener, write_config
+from tengen.roles import StopListener, write_config
 from tengen.run import RunDirectory
 from tests.integration.runs import wait_for
 from tests.refusals import refused
 from tests.unit.launch.children import the_hub
-from tests.unit.launch.fake_ray import FakeActor, FakeCluster
+from tests.unit.launch.fake_ray import FakeCluster
 from tests.unit.launch.fake_roles import Journal, called, config
 
 __all__ = ["the_hub"]
 
 CORE = ("learn", "export", "gate", "rate")
 LISTENS = "launch.listen=127.0.0.1:7300"
-Cluster = Callable[..., FakeCluster]
-Started = Callable[[FakeCluster, Any, RunConfig], dict[str, FakeActor]]
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+def cluster(monkeypatch):
     return lambda **hosts: FakeCluster(monkeypatch, **hosts)
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> RunDirectory:
+def run(tmp_path):
     return RunDirectory.create_or_resume(tmp_path / "run")
 
 
-def fit(made: RunConfig, *, keeps_count: bool) -> RunConfig:
+def fit(made, *, keeps_count):
     return launcher_of("ray").fit(made, keeps_count=keeps_count)
 
 
-def ray_launcher(made: RunConfig, run: RunDirectory) -> Any:
+def ray_launcher(made, run):
     module = importlib.import_module("tengen.launch.ray")
     write_config(run, made)
     return module.RayLauncher(made, run, module.nodes_of(module.ray.nodes()))
 
 
-def start(
-    fake: FakeCluster, launcher: Any, hub: Hub, run: RunDirectory, worker: Worker
-) -> FakeActor:
+def start(fake, launcher, hub, run, worker):
     """Starts a process; returns what is asked for it."""
     Processes(launcher, hub, run, None).start(worker)._start()
     return fake.actors[-1]
 
 
-def environment(*settings: str) -> RunConfig:
+def environment(*settings):
     pytest.importorskip("gymnasium")
     return override(make_config("CartPole-v1", "ppo", None), list(settings))
 
 
 @pytest.fixture
-def started(hub: Hub, run: RunDirectory) -> Started:
+def started(hub, run):
     """Starts every process of a run; returns what is asked for each, by its name."""
 
-    def start_all(
-        fake: FakeCluster, launcher: Any, made: RunConfig
-    ) -> dict[str, FakeActor]:
+    def start_all(fake, launcher, made):
         workers = workers_at_once(made, 1)
         return {one.name: start(fake, launcher, hub, run, one) for one in workers}
 
@@ -91,23 +79,19 @@ def started(hub: Hub, run: RunDirectory) -> Started:
         ),
     ],
 )
-def test_a_host_that_has_another_tengen_or_none_is_refused(
-    cluster: Cluster, said: dict[str, str], line: str
-) -> None:
+def test_a_host_that_has_another_tengen_or_none_is_refused(cluster, said, line):
     cluster(a=(4, 0), b=(4, 0)).said["b"] = said
     with refused(UsageError, line):
         fit(config(), keeps_count=False)
 
 
-def test_self_play_is_as_many_as_hosts_unless_a_number_was_typed(
-    cluster: Cluster,
-) -> None:
+def test_self_play_is_as_many_as_hosts_unless_a_number_was_typed(cluster):
     cluster(a=(4, 0), b=(4, 0), c=(4, 0), head=(0, 0))
     assert fit(config(), keeps_count=False).launch.of("selfplay").count == 3
     assert fit(config(), keeps_count=True).launch.of("selfplay").count == 1
 
 
-def test_what_can_never_fit_is_refused_unless_hosts_may_come(cluster: Cluster) -> None:
+def test_what_can_never_fit_is_refused_unless_hosts_may_come(cluster):
     cluster(a=(2, 0), b=(2, 0))
     roles = ("learn", "inference")
     made = environment(*(f"launch.roles.{role}.num_cpus=2" for role in roles))
@@ -118,17 +102,13 @@ def test_what_can_never_fit_is_refused_unless_hosts_may_come(cluster: Cluster) -
     fit(override(made, ["launch.grows=true"]), keeps_count=True)
 
 
-def test_hosts_without_the_run_need_an_address(
-    cluster: Cluster, run: RunDirectory
-) -> None:
+def test_hosts_without_the_run_need_an_address(cluster, run):
     cluster(a=(4, 0), b=(4, 0)).lacking.add("b")
     with refused(UsageError, "is missing on host b"):
         ray_launcher(config(), run)
 
 
-def test_actors_of_several_hosts_need_an_address(
-    cluster: Cluster, run: RunDirectory
-) -> None:
+def test_actors_of_several_hosts_need_an_address(cluster, run):
     cluster(a=(4, 0), b=(4, 0))
     with refused(UsageError, "must be set for actors of 2"):
         ray_launcher(environment(), run)
@@ -136,8 +116,8 @@ def test_actors_of_several_hosts_need_an_address(
 
 
 def test_one_group_has_what_learns_and_each_host_its_self_play(
-    cluster: Cluster, run: RunDirectory, hub: Hub, started: Started
-) -> None:
+    cluster, run, hub, started
+):
     fake = cluster(a=(4, 0), b=(4, 0))
     made = fit(config(), keeps_count=False)
     launcher = ray_launcher(made, run)
@@ -159,9 +139,7 @@ def test_one_group_has_what_learns_and_each_host_its_self_play(
     assert not any(number < 0 for number in fake.held)
 
 
-def test_what_listens_is_on_one_host_and_actors_are_anywhere(
-    cluster: Cluster, run: RunDirectory, started: Started
-) -> None:
+def test_what_listens_is_on_one_host_and_actors_are_anywhere(cluster, run, started):
     fake = cluster(a=(4, 0), b=(4, 0))
     made = environment(LISTENS, "launch.roles.actor.count=4")
     actors = started(fake, ray_launcher(made, run), made)
@@ -173,8 +151,8 @@ def test_what_listens_is_on_one_host_and_actors_are_anywhere(
 
 
 def test_where_others_lack_the_run_what_keeps_files_is_here_or_nowhere(
-    cluster: Cluster, run: RunDirectory, started: Started
-) -> None:
+    cluster, run, started
+):
     fake = cluster(home=(2, 0), far=(8, 0))
     fake.lacking.add("far")
     made = fit(override(config(), [LISTENS]), keeps_count=False)
@@ -189,9 +167,7 @@ def test_where_others_lack_the_run_what_keeps_files_is_here_or_nowhere(
 
 
 @pytest.mark.parametrize("setting", ["num_gpus=1", "num_cpus=3"])
-def test_a_home_without_what_the_learner_asks_for_is_refused(
-    cluster: Cluster, run: RunDirectory, setting: str
-) -> None:
+def test_a_home_without_what_the_learner_asks_for_is_refused(cluster, run, setting):
     cluster(home=(2, 0), far=(8, 1)).lacking.add("far")
     made = override(config(), [LISTENS, f"launch.roles.learn.{setting}"])
     made = fit(made, keeps_count=False)
@@ -199,9 +175,7 @@ def test_a_home_without_what_the_learner_asks_for_is_refused(
         ray_launcher(made, run)
 
 
-def trained(
-    run: RunDirectory, made: RunConfig, budget: Budget, journal: Any
-) -> BaseException | None:
+def trained(run, made, budget, journal):
     """Trains by Ray; returns what it raised."""
     made = fit(made, keeps_count=False)
     write_config(run, made)
@@ -214,18 +188,18 @@ def trained(
 
 
 class Deaths(Journal):
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.deaths: list[str] = []
 
-    def death(self, role: str, how: str) -> None:
+    def death(self, role, how):
         self.deaths.append(role)
 
 
-def after(cluster: FakeCluster, role: str, num: int, work: Callable[[], None]) -> None:
+def after(cluster, role, num, work):
     """Does something once a role has begun so often, by a thread of its own."""
 
-    def run() -> None:
+    def run():
         wait_for(lambda: sum(bool(one.host) for one in cluster.of(role)) >= num)
         time.sleep(0.2)
         work()
@@ -233,9 +207,7 @@ def after(cluster: FakeCluster, role: str, num: int, work: Callable[[], None]) -
     threading.Thread(target=run, daemon=True).start()
 
 
-def test_what_learns_moves_to_a_host_that_is_left(
-    cluster: Cluster, run: RunDirectory
-) -> None:
+def test_what_learns_moves_to_a_host_that_is_left(cluster, run):
     """Which has room for it, though self-play is there."""
     fake = cluster(a=(4, 0), b=(4, 0))
     after(fake, "selfplay", 2, lambda: fake.lose("a"))
@@ -250,15 +222,13 @@ def test_what_learns_moves_to_a_host_that_is_left(
 
 
 @pytest.fixture
-def told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def told_at_once(monkeypatch):
     """What has no room in the cluster says so at once, and not after ten seconds."""
     monkeypatch.setattr("tengen.launch.joined._WAITING_S", 0.05)
 
 
 @pytest.mark.usefixtures("told_at_once")
-def test_a_learner_that_never_has_a_host_again_ends_the_run(
-    cluster: Cluster, run: RunDirectory
-) -> None:
+def test_a_learner_that_never_has_a_host_again_ends_the_run(cluster, run):
     fake = cluster(a=(8, 1), b=(4, 0))
     after(fake, "learn", 1, lambda: fake.lose("a"))
     settings = ("launch.roles.learn.num_gpus=1", "launch.wait_minutes=0.02")
@@ -275,9 +245,7 @@ def test_a_learner_that_never_has_a_host_again_ends_the_run(
 
 
 @pytest.mark.usefixtures("told_at_once")
-def test_a_run_that_never_has_room_ends_with_its_time(
-    cluster: Cluster, run: RunDirectory
-) -> None:
+def test_a_run_that_never_has_room_ends_with_its_time(cluster, run):
     """Other work has the GPU, which the cluster has, so that nothing was refused."""
     fake = cluster(a=(4, 1))
     fake.held[0] = [("a", {"GPU": 1.0})]
@@ -293,12 +261,12 @@ def test_a_run_that_never_has_room_ends_with_its_time(
 
 
 @pytest.mark.usefixtures("told_at_once")
-def test_room_that_comes_late_is_taken(cluster: Cluster, run: RunDirectory) -> None:
+def test_room_that_comes_late_is_taken(cluster, run):
     fake = cluster(a=(1, 0))
     made = config("launch.roles.learn.num_gpus=1", "launch.grows=true")
     journal = Deaths()
 
-    def grow() -> None:
+    def grow():
         wait_for(lambda: journal.waits)
         fake.add("b", 4, 1)
 

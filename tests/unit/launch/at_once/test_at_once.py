@@ -1,11 +1,8 @@
 """The schedule of roles that all work at once, on roles that only count."""
 
-from __future__ import annotations
-
 import dataclasses
 import threading
 import time
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,10 +11,10 @@ import pytest
 from tengen.errors import RunError, UsageError
 from tengen.launch import Budget
 from tengen.launch.schedule import run_schedule
-from tengen.launch.workers import Worker, workers_at_once
+from tengen.launch.workers import workers_at_once
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import RunConfig, StopListener, read_config, write_config
+from tengen.roles import StopListener, read_config, write_config
 from tengen.run import RunDirectory
 from tests.refusals import refused
 from tests.unit.launch.fake_roles import (
@@ -36,31 +33,31 @@ ACTORS = "launch.roles.actor.count=3"
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> RunDirectory:
+def run(tmp_path):
     return RunDirectory.create_or_resume(tmp_path / "run")
 
 
-def test_it_plays_the_budget_and_no_generation_more(run: RunDirectory) -> None:
+def test_it_plays_the_budget_and_no_generation_more(run):
     roles, journal = train(run, {"selfplay": played}, Budget(games=25))
     assert roles.fakes["selfplay"].num_turns == 3
     assert len(journal.of("selfplay")) == 3
     assert all(details["follow_models"] for details in roles.fakes["learn"].details)
 
 
-def test_the_end_learns_what_is_left_and_accepts_all_of_it(run: RunDirectory) -> None:
+def test_the_end_learns_what_is_left_and_accepts_all_of_it(run):
     """Export and gate go on until there is nothing to do: the last model counts."""
     is_over = threading.Event()
     candidates = list(range(4))
     steps = [{"num_steps": 1, "steps_left": left} for left in (2, 1, 0)]
 
-    def play(fake: Fake) -> dict[str, Any]:
+    def play(fake):
         is_over.set()
         return played(fake)
 
-    def learn(fake: Fake) -> dict[str, Any] | None:
+    def learn(fake):
         return steps.pop(0) if is_over.is_set() and steps else None
 
-    def accept(fake: Fake) -> dict[str, Any] | None:
+    def accept(fake):
         if steps or not candidates:
             return None
         return {"candidate": candidates.pop(0)}
@@ -72,19 +69,17 @@ def test_the_end_learns_what_is_left_and_accepts_all_of_it(run: RunDirectory) ->
     assert journal.num_generations == 4
 
 
-def test_a_further_learner_has_turns_while_the_first_one_learns(
-    run: RunDirectory,
-) -> None:
+def test_a_further_learner_has_turns_while_the_first_one_learns(run):
     """The first one waits for it in each step, also once the budget is spent."""
     follower: list[Fake] = []
     waited_s: list[float] = []
 
-    def follow(fake: Fake) -> dict[str, Any]:
+    def follow(fake):
         follower[:] = [fake]
         time.sleep(0.01)
         return {"num_followed": 1, "num_learners": 2}
 
-    def learn(fake: Fake) -> dict[str, Any] | None:
+    def learn(fake):
         if not is_played.is_set() or len(waited_s) == 3:
             return None
         start_s = time.monotonic()
@@ -98,7 +93,7 @@ def test_a_further_learner_has_turns_while_the_first_one_learns(
 
     is_played = threading.Event()
 
-    def play(fake: Fake) -> dict[str, Any]:
+    def play(fake):
         is_played.set()
         return played(fake)
 
@@ -109,7 +104,7 @@ def test_a_further_learner_has_turns_while_the_first_one_learns(
     assert max(waited_s) < 5
 
 
-def test_a_budget_in_minutes_ends_the_learner_too(run: RunDirectory) -> None:
+def test_a_budget_in_minutes_ends_the_learner_too(run):
     """It would learn for hours; what it has learned is exported all the same."""
     scripts: dict[str, Turn] = {"selfplay": until_stopped, "learn": until_stopped}
     roles, journal = train(run, scripts, Budget(minutes=0.01))
@@ -118,9 +113,7 @@ def test_a_budget_in_minutes_ends_the_learner_too(run: RunDirectory) -> None:
     assert not roles.fakes["export"].details[-1]["remaining"]
 
 
-def test_generations_fit_the_minutes_where_all_roles_work_at_once(
-    run: RunDirectory,
-) -> None:
+def test_generations_fit_the_minutes_where_all_roles_work_at_once(run):
     fitted = {
         "games_per_generation": 40,
         "num_slots": 10,
@@ -130,16 +123,16 @@ def test_generations_fit_the_minutes_where_all_roles_work_at_once(
     }
     has_changed = threading.Event()
 
-    def play(fake: Fake) -> dict[str, Any]:
+    def play(fake):
         if fake.num_turns == 1:
             return {**played(fake), "fitted": fitted}
         return until_stopped(fake)
 
-    def learn(fake: Fake) -> None:
+    def learn(fake):
         if fake.details[-1]["is_changed"]:
             has_changed.set()
 
-    def stopping(stop: StopListener, roles: Roles) -> None:
+    def stopping(stop, roles):
         has_changed.wait(900)
         run.request_stop()
 
@@ -155,21 +148,21 @@ def test_generations_fit_the_minutes_where_all_roles_work_at_once(
     assert found.store.min_rows == 300
 
 
-def test_who_plays_waits_until_the_backend_is_chosen(run: RunDirectory) -> None:
+def test_who_plays_waits_until_the_backend_is_chosen(run):
     made = config("inference.precision=auto")
     chosen = threading.Event()
 
-    def export(fake: Fake) -> None:
+    def export(fake):
         # Three times nothing, so that whoever did not wait had begun.
         if fake.num_turns == 4:
             chosen.set()
             write_config(run, config())
 
-    def play(fake: Fake) -> dict[str, Any]:
+    def play(fake):
         assert chosen.is_set()
         return played(fake)
 
-    def judge(fake: Fake) -> None:
+    def judge(fake):
         assert chosen.is_set()
 
     scripts: dict[str, Turn] = {"selfplay": play, "gate": judge, "export": export}
@@ -178,10 +171,8 @@ def test_who_plays_waits_until_the_backend_is_chosen(run: RunDirectory) -> None:
 
 
 @pytest.mark.parametrize("error", [RunError("it died"), UsageError("it is refused")])
-def test_a_role_that_fails_ends_the_others_and_is_raised(
-    run: RunDirectory, error: Exception
-) -> None:
-    def fail(fake: Fake) -> None:
+def test_a_role_that_fails_ends_the_others_and_is_raised(run, error):
+    def fail(fake):
         raise error
 
     scripts: dict[str, Turn] = {
@@ -194,15 +185,15 @@ def test_a_role_that_fails_ends_the_others_and_is_raised(
 
 
 @pytest.mark.parametrize("role", ["selfplay", "learn", "export", "gate", "rate"])
-def test_a_stop_ends_whatever_role_is_at_work(run: RunDirectory, role: str) -> None:
-    def stopping(stop: StopListener, roles: Roles) -> None:
+def test_a_stop_ends_whatever_role_is_at_work(run, role):
+    def stopping(stop, roles):
         while not roles.fakes.get(role) or not roles.fakes[role].num_turns:
             time.sleep(0.01)
         run.request_stop()
 
     rated = config("agent.rating.time_share=0.9")
 
-    def begun(fake: Fake) -> None:
+    def begun(fake):
         fake.tell({"stage": "self-play", "num_games": 0})
 
     scripts: dict[str, Turn] = {"selfplay": begun, role: until_stopped}
@@ -214,30 +205,30 @@ def test_a_stop_ends_whatever_role_is_at_work(run: RunDirectory, role: str) -> N
 
 @pytest.mark.parametrize("fails", ["actor", "inference"])
 def test_what_fails_once_the_run_ends_is_an_error_unless_it_has_nothing_to_save(
-    run: RunDirectory, fails: str
-) -> None:
+    run, fails
+):
     """Actors find that what they write to has closed: roles end in any order."""
     pytest.importorskip("gymnasium")
     made = override(make_config("CartPole-v1", None, None), [*CHOSEN])
     write_config(run, made)
     started = threading.Event()
 
-    def fail(fake: Fake) -> None:
+    def fail(fake):
         started.set()
         fake.stopped.wait(900)
         raise UsageError(f"{fails} (closed) must be open")
 
     class Ending(Fake):
-        def kill(self) -> None:
+        def kill(self):
             pass
 
-        def turn(self, role: str, *others: Any) -> Any:
+        def turn(self, role, *others):
             return self.script(self)
 
     class Learning(Roles):
         kind = Ending
 
-        def start(self, worker: Worker) -> Fake:
+        def start(self, worker):
             first = dataclasses.replace(worker, roles=worker.roles[:1])
             fake = super().start(first)
             fake.roles = worker.roles
@@ -255,7 +246,7 @@ def test_what_fails_once_the_run_ends_is_an_error_unless_it_has_nothing_to_save(
     late: list[tuple[str, str]] = []
     with StopListener(run) as stop:
 
-        def end() -> None:
+        def end():
             started.wait(900)
             run.request_stop()
 
@@ -269,10 +260,10 @@ def test_what_fails_once_the_run_ends_is_an_error_unless_it_has_nothing_to_save(
             assert fails == "inference"
 
 
-def test_the_stage_tells_of_every_role_at_work(run: RunDirectory) -> None:
+def test_the_stage_tells_of_every_role_at_work(run):
     together = threading.Barrier(2, timeout=900)
 
-    def work(fake: Fake) -> dict[str, Any]:
+    def work(fake):
         if fake.num_turns == 1:
             together.wait()
         return played(fake)
@@ -283,7 +274,7 @@ def test_the_stage_tells_of_every_role_at_work(run: RunDirectory) -> None:
     assert "selfplay, learn" in " | ".join(journal.stages)
 
 
-def test_roles_divide_the_cores() -> None:
+def test_roles_divide_the_cores():
     rest = {"export": 1, "gate": 1, "rate": 1}
     for cores, selfplay, learn in ((1, 1, 1), (2, 1, 1), (4, 3, 1), (16, 12, 4)):
         expected = {"selfplay": selfplay, "learn": learn, **rest}
@@ -294,14 +285,14 @@ def test_roles_divide_the_cores() -> None:
     assert threads_of(config("agent.learn_from=other"), 16)["learn"] == 16
 
 
-def threads_of(made: RunConfig, num_threads: int) -> dict[str, int]:
+def threads_of(made, num_threads):
     """Returns the threads of each role, of which each is a process."""
     workers = workers_at_once(made, num_threads)
     assert all(worker.roles == (worker.name,) for worker in workers)
     return {worker.name: worker.num_threads for worker in workers}
 
 
-def test_environments_have_a_learner_an_inference_and_actors() -> None:
+def test_environments_have_a_learner_an_inference_and_actors():
     pytest.importorskip("gymnasium")
     made = override(make_config("CartPole-v1", None, None), [*CHOSEN, ACTORS])
     workers = workers_at_once(made, 4)
@@ -336,17 +327,17 @@ def test_environments_have_a_learner_an_inference_and_actors() -> None:
         ("CartPole-v1", "launch.roles.export.num_cpus=2", "launch.roles (export)"),
     ],
 )
-def test_resources_of_roles_are_checked(task: str, setting: str, named: str) -> None:
+def test_resources_of_roles_are_checked(task, setting, named):
     if task == "CartPole-v1":
         pytest.importorskip("gymnasium")
     with refused(UsageError, named):
         override(make_config(task, None, None), [setting])
 
 
-def publishing(run: RunDirectory, most: int) -> Turn:
+def publishing(run, most):
     """A gate that makes a model each turn, up to a number."""
 
-    def accept(fake: Fake) -> dict[str, Any] | None:
+    def accept(fake):
         newest = run.models.latest() or 0
         if newest == most:
             return None
@@ -356,33 +347,31 @@ def publishing(run: RunDirectory, most: int) -> Turn:
     return accept
 
 
-def test_a_run_that_has_its_models_starts_no_process(run: RunDirectory) -> None:
+def test_a_run_that_has_its_models_starts_no_process(run):
     run.models.publish(1, lambda folder: None)
     roles, journal = train(run, {}, Budget(models=1))
     assert journal.reports == []
     assert {fake.num_turns for fake in roles.fakes.values()} == {0}
 
 
-def test_no_model_too_many_is_made_before_the_call_sees_that_it_is_over(
-    run: RunDirectory,
-) -> None:
+def test_no_model_too_many_is_made_before_the_call_sees_that_it_is_over(run):
     scripts: dict[str, Turn] = {"selfplay": until_stopped, "gate": publishing(run, 9)}
     train(run, scripts, Budget(models=2))
     assert run.models.numbers() == [1, 2]
 
 
-def test_the_end_makes_no_model_too_many(run: RunDirectory) -> None:
+def test_the_end_makes_no_model_too_many(run):
     """The last model may be made of what is learned once the games are played."""
     run.models.publish(0, lambda folder: None)
     is_played = threading.Event()
     accept = publishing(run, 9)
     main = threading.current_thread()
 
-    def play(fake: Fake) -> dict[str, Any]:
+    def play(fake):
         is_played.set()
         return played(fake)
 
-    def gate(fake: Fake) -> dict[str, Any] | None:
+    def gate(fake):
         # The process' own thread finds nothing: all comes after the budget.
         late = is_played.is_set() and threading.current_thread() is main
         return accept(fake) if late else None

@@ -1,7 +1,5 @@
 """The runner, the ranks that hold processes, and their messages, without MPI."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import queue
@@ -9,11 +7,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -21,12 +16,11 @@ from tengen.cli import main
 from tengen.distribution import pip_install_extra
 from tengen.errors import RunError, UsageError
 from tengen.launch import mpi
-from tengen.launch.joined import Child
 from tengen.launch.messages import Begun, Report, Stop, Turn
 from tengen.launch.process import RoleProcess
 from tengen.launch.ranks.runner import Holder, Runner
 from tengen.launch.ranks.table import filled, place
-from tengen.launch.wire import Hub, Stream, join
+from tengen.launch.wire import Stream, join
 from tengen.observe import HostsLog, Place, read_hosts
 from tengen.observe.status import read_status
 from tengen.overrides import override
@@ -55,7 +49,7 @@ ENDLESS = f"{JOINS}time.sleep(600)"
 class Ranks:
     """The runner and its holders, each with threads of this process."""
 
-    def __init__(self, hub: Hub, size: int) -> None:
+    def __init__(self, hub, size):
         self.holders: list[Holder] = []
         self.streams: list[Stream] = []
         self.ends: list[bool] = []
@@ -72,12 +66,12 @@ class Ranks:
             for one in self.holders
         ]
 
-    def begin(self) -> None:
+    def begin(self):
         for thread in self._threads:
             thread.start()
         self.runner.begin()
 
-    def close(self) -> None:
+    def close(self):
         self.runner.end()
         for stream, thread in zip(self.streams, self._threads, strict=True):
             thread.join()
@@ -85,10 +79,10 @@ class Ranks:
 
 
 @pytest.fixture
-def ranks(hub: Hub) -> Iterator[Callable[..., Ranks]]:
+def ranks(hub):
     made: list[Ranks] = []
 
-    def make(size: int) -> Ranks:
+    def make(size):
         made.append(Ranks(hub, size))
         made[-1].begin()
         return made[-1]
@@ -98,30 +92,24 @@ def ranks(hub: Hub) -> Iterator[Callable[..., Ranks]]:
         one.close()
 
 
-def nothing(*words: Any) -> None:
+def nothing(*words):
     """Takes what a turn tells on its way."""
 
 
 @pytest.fixture
-def start(hub: Hub) -> Callable[..., Child]:
+def start(hub):
     """Starts a program beside a rank."""
 
-    def begin(both: Ranks, rank: int, code: str = ROLE, **fields: Any) -> Child:
+    def begin(both, rank, code=ROLE, **fields):
         place = placed("r", rank=rank, **fields)
         return started(hub, ["-c", code], both.runner, place)
 
     return begin
 
 
-Start = Callable[..., Child]
-
-
 def test_a_role_beside_a_rank_is_as_one_of_this_machine(
-    ranks: Callable[..., Ranks],
-    start: Start,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    ranks, start, tmp_path, monkeypatch
+):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     both = ranks(3)
     assert [one.host for one in both.runner.ranks] == ["a", "host1", "host2"]
@@ -153,13 +141,8 @@ def test_a_role_beside_a_rank_is_as_one_of_this_machine(
     ("devices", "seen"), [(("5", "6"), "5,6"), ((), ""), (None, "4,5,6")]
 )
 def test_a_process_sees_the_gpus_that_it_is_given(
-    ranks: Callable[..., Ranks],
-    hub: Hub,
-    monkeypatch: pytest.MonkeyPatch,
-    rank: int,
-    devices: tuple[str, ...] | None,
-    seen: str,
-) -> None:
+    ranks, hub, monkeypatch, rank, devices, seen
+):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6")
     both = ranks(2)
     place = placed("r", rank=rank, devices=devices)
@@ -171,9 +154,7 @@ def test_a_process_sees_the_gpus_that_it_is_given(
     process.close()
 
 
-def test_a_process_is_killed_beside_its_rank(
-    ranks: Callable[..., Ranks], start: Start
-) -> None:
+def test_a_process_is_killed_beside_its_rank(ranks, start):
     both = ranks(2)
     child = start(both, 1, ENDLESS)
     assert isinstance(child.join(), Begun)
@@ -183,9 +164,7 @@ def test_a_process_is_killed_beside_its_rank(
     assert child.end(20.0) == "signal 9"
 
 
-def test_the_end_of_the_runner_ends_the_processes_of_a_rank(
-    ranks: Callable[..., Ranks], start: Start
-) -> None:
+def test_the_end_of_the_runner_ends_the_processes_of_a_rank(ranks, start):
     both = ranks(2)
     child = start(both, 1)
     child.send(Turn("r", {"n": 1}))
@@ -197,9 +176,7 @@ def test_the_end_of_the_runner_ends_the_processes_of_a_rank(
     assert both.ends == [True]
 
 
-def test_a_rank_that_is_lost_is_named_with_its_processes(
-    ranks: Callable[..., Ranks], start: Start
-) -> None:
+def test_a_rank_that_is_lost_is_named_with_its_processes(ranks, start):
     both = ranks(3)
     made = override(
         make_config("tictactoe", None, None), ["launch.roles.selfplay.count=2"]
@@ -230,20 +207,20 @@ def test_a_rank_that_is_lost_is_named_with_its_processes(
 class Comm:
     """A communicator of MPI between threads, with the calls that the launcher uses."""
 
-    def __init__(self, rank: int, boxes: list[queue.Queue[tuple[int, bytes]]]) -> None:
+    def __init__(self, rank, boxes):
         self._rank = rank
         self._boxes = boxes
         self._arrived: dict[int, bytes] = {}
 
-    def Get_size(self) -> int:
+    def Get_size(self):
         return len(self._boxes)
 
-    def Isend(self, data: bytes, dest: int) -> Any:
+    def Isend(self, data, dest):
         self._boxes[dest].put((self._rank, data))
         return SimpleNamespace(Test=lambda: True)
 
-    def Irecv(self, data: bytearray, source: int) -> Any:
-        def test() -> bool:
+    def Irecv(self, data, source):
+        def test():
             with contextlib.suppress(queue.Empty):
                 self._arrived.update([self._boxes[self._rank].get_nowait()])
             found = self._arrived.get(source)
@@ -255,13 +232,13 @@ class Comm:
 
 
 @pytest.fixture
-def comms() -> list[Any]:
+def comms():
     """The communicators of four ranks."""
     boxes: list[queue.Queue[tuple[int, bytes]]] = [queue.Queue() for _ in range(4)]
     return [Comm(rank, boxes) for rank in range(4)]
 
 
-def test_each_rank_tells_what_it_has_and_gets_its_own_ticket(comms: list[Any]) -> None:
+def test_each_rank_tells_what_it_has_and_gets_its_own_ticket(comms):
     infos = [info(rank, f"host{rank}", devices=["0", "1"]) for rank in range(4)]
     tickets = {rank: {"ticket": f"of {rank}"} for rank in range(1, 4)}
     with ThreadPoolExecutor(3) as pool:
@@ -273,16 +250,14 @@ def test_each_rank_tells_what_it_has_and_gets_its_own_ticket(comms: list[Any]) -
         assert [one.result() for one in told] == [tickets[k] for k in (3, 1, 2)]
 
 
-def test_ranks_that_do_not_begin_are_named(
-    comms: list[Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ranks_that_do_not_begin_are_named(comms, capsys):
     comms[2].Isend(json.dumps(vars(info(2)) | {"of_later_version": 1}).encode(), 0)
     with refused(RunError, "ranks (1, 3)"):
         mpi.meet(comms[0], info(0), hello_s=0.2, say_s=0.05)
     assert "waiting for ranks 1, 3 to start" in capsys.readouterr().out
 
 
-def test_a_rank_that_never_joins_is_named(hub: Hub) -> None:
+def test_a_rank_that_never_joins_is_named(hub):
     tickets = {1: hub.ticket(), 2: hub.ticket()}
     runner = Runner([info(0), info(1), info(2)], tickets, join_s=0.2)
     with refused(RunError, "ranks (1, 2)"):
@@ -291,11 +266,8 @@ def test_a_rank_that_never_joins_is_named(hub: Hub) -> None:
 
 
 def test_a_rank_whose_file_system_hangs_is_named_while_it_is_waited_for(
-    ranks: Callable[..., Ranks],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    ranks, tmp_path, monkeypatch, capsys
+):
     both = ranks(3)
     hangs = both.holders[1]
     look = hangs._look
@@ -304,7 +276,7 @@ def test_a_rank_whose_file_system_hangs_is_named_while_it_is_waited_for(
     wanted = f"waiting for ranks 2 to check {run.path.absolute()}"
     told: list[str] = []
 
-    def look_late(message: dict[str, Any]) -> None:
+    def look_late(message):
         until = time.monotonic() + 900
         # At first the other one may be waited for, too.
         while wanted not in told and time.monotonic() < until:
@@ -318,9 +290,7 @@ def test_a_rank_whose_file_system_hangs_is_named_while_it_is_waited_for(
     log.close()
 
 
-def test_a_host_without_the_run_directory_is_named(
-    ranks: Callable[..., Ranks], tmp_path: Path
-) -> None:
+def test_a_host_without_the_run_directory_is_named(ranks, tmp_path):
     run = RunDirectory.create_or_resume(tmp_path / "run")
     both = ranks(3)
     for holder in both.holders:
@@ -334,9 +304,7 @@ def test_a_host_without_the_run_directory_is_named(
     log.close()
 
 
-def test_a_program_that_is_not_there_is_an_error_of_its_role(
-    ranks: Callable[..., Ranks], start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_is_not_there_is_an_error_of_its_role(ranks, start, monkeypatch):
     both = ranks(2)
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     process = RoleProcess(("r",), lambda: start(both, 1), "logs")
@@ -349,9 +317,7 @@ def test_a_program_that_is_not_there_is_an_error_of_its_role(
 @pytest.mark.parametrize(
     ("hosts", "is_loopback"), [(["a", "a"], True), (["a", "localhost"], False)]
 )
-def test_processes_of_other_hosts_alone_are_let_in(
-    hosts: list[str], is_loopback: bool
-) -> None:
+def test_processes_of_other_hosts_alone_are_let_in(hosts, is_loopback):
     ranks = [info(rank, host) for rank, host in enumerate(hosts)]
     found = mpi._addresses(ranks)
     assert found
@@ -359,7 +325,7 @@ def test_processes_of_other_hosts_alone_are_let_in(
         assert found == ["127.0.0.1"]
 
 
-def test_status_says_where_processes_are(tmp_path: Path) -> None:
+def test_status_says_where_processes_are(tmp_path):
     run = RunDirectory.create_or_resume(tmp_path / "run")
     write_config(run, make_config("tictactoe", None, None))
     assert read_hosts(run) is None
@@ -384,9 +350,7 @@ def test_status_says_where_processes_are(tmp_path: Path) -> None:
         assert read_status(run)["places"] == []
 
 
-def test_it_is_known_whether_the_learner_is_beside_the_runner(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_it_is_known_whether_the_learner_is_beside_the_runner(monkeypatch):
     ranks = [info(0), info(1), info(2, "b", devices=["0"]), info(3, "b")]
     monkeypatch.setattr(mpi, "_met", (SimpleNamespace(ranks=ranks), None))
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -398,9 +362,7 @@ def test_it_is_known_whether_the_learner_is_beside_the_runner(
         mpi.MpiLauncher.check_doors(filled(away, ranks))
 
 
-def test_without_mpirun_it_says_how_to_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_mpirun_it_says_how_to_start(tmp_path, monkeypatch, capsys):
     pytest.importorskip("mpi4py", reason="needs the extra mpi")
     for name in mpi._STARTED:
         monkeypatch.delenv(name, raising=False)
@@ -413,9 +375,7 @@ def test_without_mpirun_it_says_how_to_start(
     assert not (tmp_path / "run").exists()
 
 
-def test_without_its_package_it_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_its_package_it_says_what_to_install(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "mpi4py", None)
     words = ["train", "tictactoe", "--launch", "mpi", "--out", str(tmp_path / "run")]
     assert main(words) == 2

@@ -1,12 +1,7 @@
 """Roles on a full disk: they wait, say so, and go on with nothing lost."""
 
-from __future__ import annotations
-
 import argparse
 import threading
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,34 +28,34 @@ SETTINGS = (
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def at_once(monkeypatch):
     monkeypatch.setattr("tengen.roles.alone.role_log._RETRY_S", 0.0)
 
 
 class Ballast:
     """Fills a disk to the last byte, and frees it when a role says that it waits."""
 
-    def __init__(self, disk: Path) -> None:
+    def __init__(self, disk):
         self._disk = disk
         self.said: list[str] = []
 
-    def fill(self) -> None:
+    def fill(self):
         self._path = fill(self._disk)
 
-    def say(self, text: str) -> None:
+    def say(self, text):
         self.said.append(text)
         if text.startswith("waits"):
             self._path.unlink()
 
 
-def make_run(folder: Path, *settings: str) -> RunDirectory:
+def make_run(folder, *settings):
     run = RunDirectory.create_or_resume(folder)
     config = override(make_config("tictactoe", None, None), [*SETTINGS, *settings])
     write_config(run, config)
     return run
 
 
-def assert_said(ballast: Ballast, disk: Path) -> None:
+def assert_said(ballast, disk):
     waits, goes_on = ballast.said
     assert waits.startswith(
         f"waits, the disk of {disk}/run is full (0.0 MB free); free"
@@ -70,12 +65,12 @@ def assert_said(ballast: Ballast, disk: Path) -> None:
 
 
 @pytest.mark.parametrize("how_often", [1, 3])
-def test_it_tries_again_and_tells_once(tmp_path: Path, how_often: int) -> None:
+def test_it_tries_again_and_tells_once(tmp_path, how_often):
     said: list[str] = []
     refusals = [DiskFullError("path (x) cannot be written")] * how_often
     done = []
 
-    def write() -> None:
+    def write():
         if refusals:
             raise refusals.pop()
         done.append(True)
@@ -87,11 +82,11 @@ def test_it_tries_again_and_tells_once(tmp_path: Path, how_often: int) -> None:
     assert [text.split()[0] for text in said] == ["waits,", "resumes,"]
 
 
-def test_a_stop_ends_the_waiting_with_the_refusal(tmp_path: Path) -> None:
+def test_a_stop_ends_the_waiting_with_the_refusal(tmp_path):
     stop = threading.Event()
     pause = FullDiskPause(tmp_path, stop, lambda text: stop.set())
 
-    def write() -> None:
+    def write():
         raise DiskFullError("path (x) cannot be written")
 
     with refused(DiskFullError, "path (x)"):
@@ -101,16 +96,16 @@ def test_a_stop_ends_the_waiting_with_the_refusal(tmp_path: Path) -> None:
 class Filling(HashBackend):
     """Fills the disk after so many rows."""
 
-    def __init__(self, num_rows: int, fill: Callable[[], None]) -> None:
+    def __init__(self, num_rows, fill):
         super().__init__()
         self.num_rows = num_rows
         self.fill = fill
 
-    def bind(self, inputs: Any, outputs: Any, state: Any = None) -> HashRunner:
+    def bind(self, inputs, outputs, state=None):
         backend = self
 
         class Runner(HashRunner):
-            def run(self, num_rows: int) -> None:
+            def run(self, num_rows):
                 before = backend.num_rows
                 backend.num_rows -= num_rows
                 if backend.num_rows <= 0 < before:
@@ -120,9 +115,7 @@ class Filling(HashBackend):
         return Runner(backend.salt, inputs, outputs)
 
 
-def play(
-    run: RunDirectory, backend: Any, monkeypatch: pytest.MonkeyPatch, **context: Any
-) -> dict[str, Any]:
+def play(run, backend, monkeypatch, **context):
     """Plays one generation with a backend that is no model's."""
     run.models.publish(0, lambda folder: None)
     with monkeypatch.context() as patch:
@@ -143,8 +136,8 @@ def play(
 
 @pytest.mark.parametrize("num_rows", [1000, 4000])
 def test_selfplay_goes_on_with_the_games_it_had(
-    tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch, num_rows: int
-) -> None:
+    tmp_path, small_disk, monkeypatch, num_rows
+):
     # So many that their journal outgrows the page that it has.
     settings = ("agent.actor.games_per_generation=200", "agent.actor.cache_mib=0")
     reference = make_run(tmp_path / "reference", *settings)
@@ -162,8 +155,8 @@ def test_selfplay_goes_on_with_the_games_it_had(
 
 
 def test_the_learner_keeps_its_steps_until_there_is_room(
-    tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, small_disk, monkeypatch
+):
     run = make_run(small_disk / "run")
     play(run, HashBackend(), monkeypatch)
     ballast = Ballast(small_disk)
@@ -182,9 +175,7 @@ def test_the_learner_keeps_its_steps_until_there_is_room(
     assert not list(run.path.rglob(".tmp-*"))
 
 
-def test_export_by_itself_waits_and_exports(
-    small_disk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_export_by_itself_waits_and_exports(small_disk, monkeypatch):
     run = make_run(small_disk / "run")
     role = make_role("learn", read_config(run), run, RoleContext())
     role.turn()
@@ -192,7 +183,7 @@ def test_export_by_itself_waits_and_exports(
     ballast = Ballast(small_disk)
     say = RoleLog.say
 
-    def heard(log: RoleLog, text: str) -> None:
+    def heard(log, text):
         say(log, text)
         ballast.say(text)
 
