@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from tengen.envs.env import Arrays, Env, EnvWrapper, Step
+from tengen.envs.env import Arrays, CompiledEnv, Env, EnvWrapper, Step
 from tengen.errors import RunError, TengenWarning
 from tengen.observe.cpu_time import kill_descendants
 from tengen.own_process import is_own_process
@@ -32,6 +32,7 @@ class TimelyEnv(EnvWrapper):
 
     The caller's thread creates, steps and closes the environment, because some
     environments work only in the main thread. See ``Deadline`` for calls that hang.
+    Compiling a ``CompiledEnv`` has no time limit.
 
     Args:
         make: Creates the environment.
@@ -59,6 +60,8 @@ class TimelyEnv(EnvWrapper):
         self._is_over = False
         try:
             super().__init__(self._call(make, "while it is made"))
+            if isinstance(self._env, CompiledEnv):
+                self._env.compile()
         except BaseException:
             self._end()
             raise

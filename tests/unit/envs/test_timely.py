@@ -75,6 +75,23 @@ def test_the_callers_thread_makes_steps_and_closes_it():
     assert set(threads) == {threading.current_thread()}
 
 
+def test_compiling_is_no_call_with_a_time_limit():
+    calls = []
+
+    class Compiled(envs.EnvWrapper):
+        def compile(self):
+            calls.append("compile")
+
+    class Told(envs.TimelyEnv):
+        def _call(self, work, where):
+            calls.append(where)
+            return work()
+
+    plain = envs.make_own(own.Plain, "my:Env", 2, 0)
+    Told(lambda: Compiled(plain), 900, "my:Env").close()
+    assert calls == ["while it is made", "compile", "in close"]
+
+
 def test_an_environment_may_need_the_main_thread():
     pytest.importorskip("gymnasium")
     allow("tests.environments:InMainThread")
