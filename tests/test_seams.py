@@ -17,9 +17,10 @@ ASKING = {"isinstance", "issubclass", "type"}
 PROBING = {"hasattr", "getattr"}
 # Files that may branch on experience: agents choose it, and these configs open it.
 OPENING = {
-    *(Path("agents", f"{name}.py") for name in ("alphazero", "environment_agent")),
-    *(Path("agents", f"{name}.py") for name in ("dqn", "iqn", "r2d2", "ngu")),
-    *(Path("agents", f"{name}.py") for name in ("agent57", "qmix", "team_agent")),
+    *(Path("agents", f"{name}.py") for name in ("alphazero", "dqn", "iqn", "r2d2")),
+    *(Path("agents", f"{name}.py") for name in ("ngu", "agent57", "qmix")),
+    *(Path("agents/bases", f"{name}.py") for name in ("environment_agent", "q_agent")),
+    *(Path("agents/bases", f"{name}.py") for name in ("team_agent",)),
     *(Path("roles", "config", f"{name}.py") for name in ("environments", "games")),
 }
 # Names of variables and fields that hold a member of a family.

@@ -73,8 +73,6 @@ MAX_FRAMES = {
 (benchmarks/results/environments.md)."""
 
 SETTINGS = {
-    # With the default, half of the maximum, training returns stay below the threshold.
-    ("masac", SIGNALS): ("agent.target_entropy=0.1",),
     ("r2d2", MAZE): ("agent.actor.turn_steps=180",),
     ("sac", REACH): ("agent.actor.turn_steps=64", "net.num_units=64"),
 }

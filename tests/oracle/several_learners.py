@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tengen import envs, games
 from tengen.actors import INTRINSIC
 from tengen.agents.alphazero_loss import AlphaZeroLossConfig, AlphaZeroUpdate
-from tengen.agents.environment_agent import EnvironmentAgent
+from tengen.agents.bases.environment_agent import EnvironmentAgent
 from tengen.envs import EnvSpec
 from tengen.experience import Divided, ExperiencePart, ItemLayout, ReplayConfig
 from tengen.learners import Learner, LearnerConfig, SgdConfig, Update

@@ -15,11 +15,11 @@ pytest.importorskip("gymnasium")
 
 from tengen import envs, games
 from tengen.actors import EnvironmentRows
+from tengen.agents.bases.q_agent import q_values
+from tengen.agents.bases.team_agent import agent_rows
+from tengen.agents.bases.unrolls import learned_outputs
 from tengen.agents.masac import Masac
-from tengen.agents.q_agent import q_values
 from tengen.agents.qmix import Qmix
-from tengen.agents.team_agent import agent_rows
-from tengen.agents.unrolls import learned_outputs
 from tengen.agents.vdn import Vdn
 from tengen.experience import ItemLayout, ReplayConfig
 from tengen.nets import MlpConfig

@@ -7,7 +7,7 @@ agents that act in environments. Importing this package does not import torch.
 from __future__ import annotations
 
 from tengen.agents.agent import Agent
-from tengen.agents.environment_agent import EnvironmentAgent
-from tengen.agents.stages import History, NetStage
+from tengen.agents.bases.environment_agent import EnvironmentAgent
+from tengen.agents.bases.stages import History, NetStage
 
 __all__ = ["Agent", "EnvironmentAgent", "History", "NetStage"]

@@ -12,8 +12,8 @@ Differs from the paper: one learner trains on unrolls of many actors, whereas A3
 learner in each actor; the optimizer is AdamW without weight decay, not RMSProp;
 advantages use ``trace_lambda``, whose default 1 is the paper's; losses are averages
 over the transitions of a batch, not sums; targets bootstrap at a truncation; rewards
-are divided by the scale of returns (``tengen.agents.policy_update``) and advantages by
-their own scale (``PolicyUpdate.advantage_scale``).
+are divided by the scale of returns (``tengen.agents.bases.policy_update``) and
+advantages by their own scale (``PolicyUpdate.advantage_scale``).
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tengen import envs
 from tengen.actors import EnvironmentActorConfig
-from tengen.agents.default_nets import shows_screens
-from tengen.agents.environment_agent import plain_learner
-from tengen.agents.policy_agent import PolicyAgent
-from tengen.agents.policy_update import ADVANTAGE_SQUARE, PolicyUpdate
-from tengen.agents.unrolls import unroll
+from tengen.agents.bases.defaults import plain_learner, shows_screens
+from tengen.agents.bases.policy_agent import PolicyAgent
+from tengen.agents.bases.policy_update import ADVANTAGE_SQUARE, PolicyUpdate
+from tengen.agents.bases.unrolls import unroll
 from tengen.envs import EnvSpec
 from tengen.experience import ExperienceConfig
 from tengen.learners import LearnerConfig, LossParts

@@ -24,15 +24,15 @@ from numpy.typing import NDArray
 
 from tengen import envs
 from tengen.actors import INTRINSIC, Bandit, Slots, is_legal
-from tengen.agents.ngu import Ngu, NguUpdate
-from tengen.agents.policy_update import RunningSquare
-from tengen.agents.q_agent import (
+from tengen.agents.bases.policy_update import RunningSquare
+from tengen.agents.bases.q_agent import (
     LEAST_PRIORITY,
     q_values,
     signed_hyperbolic,
     signed_parabolic,
 )
-from tengen.agents.unrolls import learned_outputs, time_major
+from tengen.agents.bases.unrolls import learned_outputs, time_major
+from tengen.agents.ngu import Ngu, NguUpdate
 from tengen.bounds import bounded
 from tengen.config import check
 from tengen.envs import ActionSpec, Arrays
@@ -181,7 +181,8 @@ class Agent57Update(NguUpdate):
                 rescaling_epsilon=agent.rescaling_epsilon,
             )
             q = online[head]
-            errors = is_live * losses.td_errors(q[:-1], learned["action"][:-1], targets)
+            errors = losses.td_errors(q[:-1], learned["action"][:-1], targets)
+            errors = torch.where(is_live, errors, 0.0)
             scaled = errors / self._squares[head].root
             parts.append((losses.td_loss(scaled).mean(0) * weights).mean())
             sizes.append(scaled.abs())

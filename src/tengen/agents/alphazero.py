@@ -17,7 +17,7 @@ from tengen import games
 from tengen.actors import BootstrapConfig, SelfplayConfig
 from tengen.agents.agent import Agent
 from tengen.agents.alphazero_loss import AlphaZeroLossConfig, AlphaZeroUpdate
-from tengen.agents.stages import NetStage, growing_stages
+from tengen.agents.bases.stages import NetStage, growing_stages
 from tengen.bounds import bounded, check_fields
 from tengen.config import check, check_range
 from tengen.errors import UsageError

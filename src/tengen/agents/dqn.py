@@ -27,16 +27,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.actors import EnvironmentActorConfig
-from tengen.agents.default_nets import shows_boards, shows_screens
-from tengen.agents.environment_agent import plain_learner
-from tengen.agents.q_agent import (
+from tengen.agents.bases.defaults import plain_learner, shows_boards, shows_screens
+from tengen.agents.bases.q_agent import (
     LEAST_PRIORITY,
     QAgent,
     TargetUpdate,
     acting_errors,
     q_values,
 )
-from tengen.agents.unrolls import (
+from tengen.agents.bases.unrolls import (
     answer_legally,
     first_steps,
     network_inputs,
@@ -153,7 +152,7 @@ class TransitionEnds(NamedTuple):
     """Factor ``[B]`` of the bootstrap value; 0 if the episode terminated."""
 
 
-class DqnUpdate(TargetUpdate):
+class DqnUpdate(TargetUpdate[Dqn]):
     """DQN's update, with the Huber loss (delta 1) of n-step TD errors.
 
     A batch has B items of n + 1 steps, with the columns of ``tengen.actors.block`` in
@@ -161,12 +160,6 @@ class DqnUpdate(TargetUpdate):
     """
 
     is_recordable = True
-
-    def __init__(self, agent: Dqn, net: Net, store: ReplayConfig) -> None:
-        """Creates the update, with a target network equal to ``net``."""
-        super().__init__(net, agent.target_period)
-        self._agent = agent
-        self.importance_exponent = store.importance_exponent_of_draws
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
         """See ``Update.loss``."""
@@ -181,7 +174,7 @@ class DqnUpdate(TargetUpdate):
             value = losses.double_q_values(
                 _values(net, *rows.last), _values(self.target, *rows.last)
             )
-            targets = rows.reward + rows.discount * value
+            targets = rows.reward + losses.scaled(rows.discount, value)
         errors = losses.td_errors(q_first, rows.action, targets)
         weights = columns.get("importance_weight", 1.0)
         weighted = losses.td_loss(errors, 1.0) * weights

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tengen.agents.bases.q_agent import LEAST_PRIORITY
+from tengen.agents.bases.unrolls import answer_legally
 from tengen.agents.dqn import Dqn, DqnUpdate
-from tengen.agents.q_agent import LEAST_PRIORITY
-from tengen.agents.unrolls import answer_legally
 from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays
 from tengen.experience import ExperienceConfig, ReplayConfig
@@ -122,7 +122,8 @@ class IqnUpdate(DqnUpdate):
             reached = answer_legally(self.target, at, before)[0][QUANTILES]
             taken = best[:, None, None].expand(-1, reached.shape[1], 1)
             values = reached.gather(-1, taken).squeeze(-1)
-            targets = rows.reward[:, None] + rows.discount[:, None] * values
+            targets = losses.scaled(rows.discount[:, None], values)
+            targets = targets + rows.reward[:, None]
         weights = columns.get("importance_weight", 1.0)
         loss = losses.quantile_huber_loss(quantiles, fractions[:, 0], targets)
         errors = (targets.mean(1) - quantiles.detach().mean(1)).abs()

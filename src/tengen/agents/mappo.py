@@ -21,14 +21,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tengen import envs
-from tengen.agents.ppo import Ppo, PpoUpdate
-from tengen.agents.unrolls import (
+from tengen.agents.bases.unrolls import (
     LATER_STANDARD,
     STATE_STANDARD,
     standardized_state,
     unroll,
     unroll_of_all,
 )
+from tengen.agents.ppo import Ppo, PpoUpdate
 from tengen.envs import ActionSpec
 from tengen.experience import ExperienceConfig
 from tengen.learners.update import load_module, module_state

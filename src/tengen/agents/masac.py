@@ -26,15 +26,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tengen import envs
 from tengen.actors import IS_PRESENT, EnvironmentActorConfig, encoded_length
-from tengen.agents.default_nets import net_for
-from tengen.agents.sac import Drawn, Sac, SacUpdate
-from tengen.agents.team_agent import TeamItems, agent_rows
-from tengen.agents.unrolls import (
+from tengen.agents.bases.defaults import net_for
+from tengen.agents.bases.team_agent import TeamItems, agent_rows
+from tengen.agents.bases.unrolls import (
     answer_legally,
     network_inputs,
     standardized_state,
     time_major,
 )
+from tengen.agents.sac import Drawn, Sac, SacUpdate
 from tengen.bounds import bounded
 from tengen.envs import AGENT_ID, EnvSpec
 from tengen.experience import ExperienceConfig, ReplayConfig
@@ -57,6 +57,9 @@ class Masac(TeamItems, Sac):
     kind: Literal["masac"] = "masac"  # type: ignore[assignment]
     """The agent's name, as in ``--agent``."""
     learns_from_state: ClassVar[bool] = True
+    # With the share of ``sac``, one of two actions is wrong in a ninth of an agent's
+    # steps, and an agent's wrong action costs the whole team.
+    entropy_share: ClassVar[float] = 0.25
 
     actor: EnvironmentActorConfig = field(
         default_factory=lambda: EnvironmentActorConfig(turn_steps=16)

@@ -34,8 +34,8 @@ from tengen.actors import (
     Selector,
     Slots,
 )
+from tengen.agents.bases.unrolls import network_inputs, random_weights, time_major
 from tengen.agents.r2d2 import R2d2, R2d2Update
-from tengen.agents.unrolls import network_inputs, random_weights, time_major
 from tengen.bounds import bounded
 from tengen.config import check
 from tengen.envs import ActionSpec, Arrays, EnvSpec

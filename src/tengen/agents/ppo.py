@@ -11,7 +11,7 @@ et al. 2018, "IMPALA", arXiv:1802.01561), and ``max_lag`` bounds the lag.
 
 Differs from the paper: advantages are normalised over each minibatch, as is usual in
 later work; rewards are divided by the scale of returns
-(``tengen.agents.policy_update``); reset steps are excluded; the clipped ratio is
+(``tengen.agents.bases.policy_update``); reset steps are excluded; the clipped ratio is
 relative to the acting policy, whose log-probabilities are stored, not to the policy
 before the batch. With a ratio to the policy before the batch and V-trace's weights,
 learning from policies ten batches old succeeded less often.
@@ -26,11 +26,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from tengen import envs
 from tengen.actors import EnvironmentActorConfig
-from tengen.agents.default_nets import shows_screens
-from tengen.agents.environment_agent import plain_learner
-from tengen.agents.policy_agent import PolicyAgent
-from tengen.agents.policy_update import PolicyUpdate
-from tengen.agents.unrolls import (
+from tengen.agents.bases.defaults import plain_learner, shows_screens
+from tengen.agents.bases.policy_agent import PolicyAgent
+from tengen.agents.bases.policy_update import PolicyUpdate
+from tengen.agents.bases.unrolls import (
     Unrolled,
     first_steps,
     network_inputs,

@@ -21,16 +21,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Self
 
 from tengen.actors import EnvironmentActorConfig
-from tengen.agents.default_nets import net_for, shows_boards, shows_screens
-from tengen.agents.environment_agent import plain_learner
-from tengen.agents.ppo import check_minibatches, shuffled_parts
-from tengen.agents.q_agent import EpsilonAgent, q_values
-from tengen.agents.unrolls import (
+from tengen.agents.bases.defaults import (
+    net_for,
+    plain_learner,
+    shows_boards,
+    shows_screens,
+)
+from tengen.agents.bases.q_agent import EpsilonAgent, q_values
+from tengen.agents.bases.unrolls import (
     answer_legally,
     network_inputs,
     transitions,
     unroll_of_all,
 )
+from tengen.agents.ppo import check_minibatches, shuffled_parts
 from tengen.bounds import bounded
 from tengen.config import check
 from tengen.envs import EnvSpec

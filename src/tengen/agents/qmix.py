@@ -6,7 +6,7 @@ Multi-Agent Reinforcement Learning" (arXiv:1803.11485), section 4.
 The team's Q value increases with the Q value of each agent, but need not be their sum
 as in ``vdn``. Only the learner has the mixing network and sees the global state, which
 it standardizes with running statistics.
-``tengen.agents.team_agent`` has the settings, the rest of the update, and the
+``tengen.agents.bases.team_agent`` has the settings, the rest of the update, and the
 differences from the paper.
 """
 
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tengen import envs
-from tengen.agents.team_agent import TeamAgent, TeamUpdate
-from tengen.agents.unrolls import (
+from tengen.agents.bases.team_agent import TeamAgent, TeamUpdate
+from tengen.agents.bases.unrolls import (
     LATER_STANDARD,
     STATE_STANDARD,
     standardized_state,

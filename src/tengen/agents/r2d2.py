@@ -14,31 +14,28 @@ constant learning rate.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tengen.actors import EnvironmentActorConfig
-from tengen.agents.default_nets import net_for, shows_screens
-from tengen.agents.environment_agent import plain_learner
-from tengen.agents.q_agent import (
+from tengen.agents.bases.defaults import net_for, plain_learner, shows_screens
+from tengen.agents.bases.q_agent import (
     LEAST_PRIORITY,
     QAgent,
+    SequenceAgent,
     TargetUpdate,
     acting_errors,
     q_values,
 )
-from tengen.agents.unrolls import learned_outputs, time_major
+from tengen.agents.bases.unrolls import learned_outputs, time_major
 from tengen.bounds import bounded
-from tengen.config import check_range
 from tengen.envs import Arrays, EnvSpec
-from tengen.experience import ExperienceConfig, ItemLayout, ReplayConfig
+from tengen.experience import ExperienceConfig, ReplayConfig
 from tengen.learners import LearnerConfig, LossParts
 from tengen.nets import NetConfig
-from tengen.tensors import TensorSpec
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -47,17 +44,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class R2d2(QAgent):
+class R2d2(SequenceAgent, QAgent):
     """Settings of R2D2; the module docstring gives the source and the differences."""
 
     kind: Literal["r2d2"] = "r2d2"
     """The agent's name, as in ``--agent``."""
-    fixed: ClassVar[tuple[str, ...]] = (
-        *QAgent.fixed,
-        "unroll_length",
-        "burn_in",
-        "period",
-    )
     sees_last_step: bool = True
     """Whether the last action and the last reward are inputs of the network."""
     unroll_length: int = bounded(40, 1, 100_000, "use 40")
@@ -88,23 +79,6 @@ class R2d2(QAgent):
         default_factory=lambda: EnvironmentActorConfig(turn_steps=60)
     )
     """Settings of the actors."""
-
-    def __post_init__(self) -> None:
-        """Checks the ranges.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
-        super().__post_init__()
-        check_range("period", self.period, 1, self.unroll_length, "use half of it")
-
-    def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
-        """Returns items of burn-in steps, steps with a loss, and a bootstrap step."""
-        return ItemLayout(
-            num_steps=self.burn_in + self.unroll_length + 1,
-            period=self.period,
-            state=dict(state),
-        )
 
     def for_environment(self, spec: EnvSpec) -> Self:
         """Returns the agent with shorter sequences if the observations are screens.
@@ -189,7 +163,7 @@ class R2d2(QAgent):
         return R2d2Update(self, net, store)
 
 
-class R2d2Update(TargetUpdate):
+class R2d2Update(TargetUpdate[R2d2]):
     """R2D2's update, with squared TD errors of rescaled n-step targets.
 
     A batch has B sequences, with the columns of ``tengen.actors.block`` in shape ``[B,
@@ -197,12 +171,6 @@ class R2d2Update(TargetUpdate):
     ...]``, and importance_weight, ``[B]`` float32. The last step is only for
     bootstrapping.
     """
-
-    def __init__(self, agent: R2d2, net: Net, store: ReplayConfig) -> None:
-        """Creates the update, with a target network equal to ``net``."""
-        super().__init__(net, agent.target_period)
-        self._agent = agent
-        self.importance_exponent = store.importance_exponent_of_draws
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
         """See ``Update.loss``."""
@@ -230,9 +198,8 @@ class R2d2Update(TargetUpdate):
             rescaling_epsilon=agent.rescaling_epsilon,
         )
         is_live = learned["is_reset"][:-1] == 0
-        errors = is_live * losses.td_errors(
-            q_online[:-1], learned["action"][:-1], targets
-        )
+        errors = losses.td_errors(q_online[:-1], learned["action"][:-1], targets)
+        errors = torch.where(is_live, errors, 0.0)
         weights = columns.get("importance_weight", 1.0)
         loss = (losses.td_loss(errors).mean(0) * weights).mean()
         metrics = {"td_error": errors.abs().mean(), "q": q_online.max(-1).values.mean()}

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tengen import envs
-from tengen.agents.policy_update import ReturnScale, RunningSquare
+from tengen.agents.bases.policy_update import ReturnScale, RunningSquare
+from tengen.agents.bases.unrolls import Unrolled, counted_rows, random_weights
 from tengen.agents.ppo import Ppo, PpoUpdate
-from tengen.agents.unrolls import Unrolled, counted_rows, random_weights
 from tengen.bounds import bounded
 from tengen.envs import ActionSpec, EnvSpec
 from tengen.experience import ExperienceConfig

@@ -29,9 +29,9 @@ from tengen.actors import (
     make_action_draws,
     make_squashed_draws,
 )
-from tengen.agents.default_nets import net_for
-from tengen.agents.environment_agent import EnvironmentAgent, plain_learner
-from tengen.agents.unrolls import (
+from tengen.agents.bases.defaults import net_for, plain_learner
+from tengen.agents.bases.environment_agent import EnvironmentAgent
+from tengen.agents.bases.unrolls import (
     answer_legally,
     first_steps,
     network_inputs,
@@ -83,8 +83,10 @@ class Sac(EnvironmentAgent):
     adapts the temperature."""
     target_entropy: float | None = None
     """Target of the policy's entropy in nats; training adapts the temperature to reach
-    it. None: -K for continuous actions of K numbers; ln(A) / 2, half of the maximum
-    entropy, for A legal discrete actions."""
+    it. None: -K for continuous actions of K numbers; ``entropy_share`` * ln(A) for A
+    legal discrete actions."""
+    entropy_share: ClassVar[float] = 0.5
+    """The default target entropy for discrete actions, as a share of the maximum."""
 
     @classmethod
     def refusal_of(cls, actions: ActionSpec) -> str:
@@ -315,8 +317,9 @@ class SacUpdate(Update):
             return -float(len(self._actions.low))
         if ACTION_MASK in inputs:
             # The mask of an agent that is not in the episode has no choice.
-            return 0.5 * inputs[ACTION_MASK].float().sum(-1).clamp(min=1.0).log()
-        return 0.5 * math.log(self._actions.num_choices[0])
+            count = inputs[ACTION_MASK].float().sum(-1)
+            return self._agent.entropy_share * count.clamp(min=1.0).log()
+        return self._agent.entropy_share * math.log(self._actions.num_choices[0])
 
     def _drawn(
         self,

@@ -3,8 +3,8 @@
 Source: Sunehag et al. 2018, "Value-Decomposition Networks For Cooperative Multi-Agent
 Learning" (arXiv:1706.05296), section 3.
 
-``tengen.agents.team_agent`` has the settings, the update, and the differences from the
-paper.
+``tengen.agents.bases.team_agent`` has the settings, the update, and the differences
+from the paper.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tengen.agents.team_agent import TeamAgent
+from tengen.agents.bases.team_agent import TeamAgent
 
 
 @dataclass(frozen=True, kw_only=True)

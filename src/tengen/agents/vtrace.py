@@ -5,7 +5,7 @@ Importance Weighted Actor-Learner Architectures" (arXiv:1802.01561), section 4.
 
 Differs from the paper: losses are averages over the transitions of a batch, not sums,
 so that learning rates do not depend on the batch size; rewards are divided by the scale
-of returns (``tengen.agents.policy_update``) and advantages by their own scale
+of returns (``tengen.agents.bases.policy_update``) and advantages by their own scale
 (``PolicyUpdate.advantage_scale``); termination and truncation are distinguished; the
 importance weights use stored log-probabilities, so all kinds of actions are supported;
 the optimizer is AdamW without weight decay, not RMSProp.
@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tengen import envs
-from tengen.agents.default_nets import shows_screens
-from tengen.agents.environment_agent import plain_learner
-from tengen.agents.policy_agent import PolicyAgent
-from tengen.agents.policy_update import ADVANTAGE_SQUARE, PolicyUpdate
-from tengen.agents.unrolls import Unrolled, unroll
+from tengen.agents.bases.defaults import plain_learner, shows_screens
+from tengen.agents.bases.policy_agent import PolicyAgent
+from tengen.agents.bases.policy_update import ADVANTAGE_SQUARE, PolicyUpdate
+from tengen.agents.bases.unrolls import Unrolled, unroll
 from tengen.bounds import bounded
 from tengen.config import check
 from tengen.envs import EnvSpec

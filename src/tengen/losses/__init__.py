@@ -61,6 +61,7 @@ from tengen.losses.soft_actor_critic import (
 from tengen.losses.vtrace import (
     VtraceTargets,
     baseline_loss,
+    scaled,
     vtrace_targets,
 )
 
@@ -93,6 +94,7 @@ __all__ = [
     "policy_cross_entropy",
     "quantile_huber_loss",
     "reply_cross_entropy",
+    "scaled",
     "score_distribution",
     "score_losses",
     "sequence_priorities",

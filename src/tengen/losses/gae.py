@@ -17,6 +17,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from tengen.losses.vtrace import scaled
+
 
 class GaeTargets(NamedTuple):
     """GAE targets for the policy loss and the baseline loss, without gradient."""
@@ -81,16 +83,14 @@ def gae_targets(
         if crosses_episodes:
             goes_on = torch.full_like(goes_on, discount)
             v = _without_resets(v, is_live)
-        # A product with 0 would keep a value or advantage that is not finite.
-        following = torch.where(goes_on > 0, goes_on * v[1:], 0.0)
-        delta = torch.where(is_live, reward + following - v[:-1], 0.0)
+        following = reward + scaled(goes_on, v[1:])
+        delta = torch.where(is_live, following - v[:-1], 0.0)
         decay = trace_lambda * goes_on * is_live
         weight = torch.ones_like(delta) if ratio is None else ratio.clamp(max=1.0)
         handed_on = torch.zeros_like(v[0])
         advantages = []
         for t in reversed(range(num_steps)):
-            later = torch.where(decay[t] > 0, decay[t] * handed_on, 0.0)
-            advantages.append(delta[t] + later)
+            advantages.append(delta[t] + scaled(decay[t], handed_on))
             own = weight[t] * advantages[-1]
             handed_on = own.where(is_live[t], handed_on) if crosses_episodes else own
         stacked = torch.stack(advantages[::-1])

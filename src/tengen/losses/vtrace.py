@@ -68,24 +68,28 @@ def vtrace_targets(
     with torch.no_grad():
         rho = rho_tm1.clamp(max=clip_rho)
         c = trace_lambda * rho_tm1.clamp(max=clip_c)
-        delta = _scaled(rho, r_t + _scaled(discount_t, v_t) - v_tm1)
+        delta = scaled(rho, r_t + scaled(discount_t, v_t) - v_tm1)
         decay = discount_t * c
         error = torch.zeros_like(v_t[0])
         errors = []
         for t in reversed(range(r_t.shape[0])):
-            error = delta[t] + _scaled(decay[t], error)
+            error = delta[t] + scaled(decay[t], error)
             errors.append(error)
         vs_minus_v = torch.stack(errors[::-1])
         # vs_t - v_t is the next row's vs_tm1 - v_tm1. The states of v_t and the next
         # row's v_tm1 differ only at reset steps, whose rho of 0 makes the difference 0.
         vs_t = v_t + torch.cat([vs_minus_v[1:], torch.zeros_like(vs_minus_v[:1])])
         weight = rho_tm1.clamp(max=clip_pg_rho)
-        pg_advantages = _scaled(weight, r_t + _scaled(discount_t, vs_t) - v_tm1)
+        pg_advantages = scaled(weight, r_t + scaled(discount_t, vs_t) - v_tm1)
         return VtraceTargets(v_tm1 + vs_minus_v, pg_advantages)
 
 
-def _scaled(factor: Tensor, values: Tensor) -> Tensor:
-    """Returns the products, 0 where ``factor`` is 0 even if a value is not finite."""
+def scaled(factor: Tensor, values: Tensor) -> Tensor:
+    """Returns products of two tensors ``[...]``, 0 where ``factor`` is 0.
+
+    A plain product of 0 and a value that is not finite, such as one of a terminal
+    state, would be NaN.
+    """
     return torch.where(factor != 0, factor * values, 0.0)
 
 

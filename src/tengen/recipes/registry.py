@@ -9,7 +9,7 @@ from functools import partial
 
 from tengen import envs, games
 from tengen.agents import Agent
-from tengen.agents.default_nets import shows_screens
+from tengen.agents.bases.defaults import shows_screens
 from tengen.config import from_dict, to_dict
 from tengen.distribution import pip_install
 from tengen.errors import UsageError, did_you_mean

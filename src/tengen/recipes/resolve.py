@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tengen.agents import History
-from tengen.agents.stages import num_begun
+from tengen.agents.bases.stages import num_begun
 from tengen.errors import UsageError
 from tengen.overrides import override
 from tengen.recipes.registry import USUAL_THREADS, make_config

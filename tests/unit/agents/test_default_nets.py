@@ -7,7 +7,7 @@ import pytest
 
 from tengen.agents import EnvironmentAgent
 from tengen.agents.a2c import A2c
-from tengen.agents.default_nets import net_for
+from tengen.agents.bases.defaults import net_for
 from tengen.agents.dqn import Dqn
 from tengen.agents.iqn import Iqn
 from tengen.agents.ppo import Ppo

@@ -49,6 +49,15 @@ def test_a_target_without_an_end_is_n_rewards_and_the_value_after_them():
     assert target_of(STEPS) == pytest.approx(1 + 2 / 2 + 4 / 4 + 400 / 8)
 
 
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_a_terminal_value_that_is_not_finite_is_in_no_target(value):
+    values = np.zeros((4, 2))
+    values[3] = value
+    columns = item(**STEPS, terminated=[0, 0, 1, 0], is_reset=[0, 0, 0, 1])
+    found = update_of(TableNet(q=values), values).loss(TableNet(q=values), columns)
+    assert found.priorities.item() - LEAST == pytest.approx(1 + 2 / 2 + 4 / 4)
+
+
 @pytest.mark.parametrize("num_steps", [1, 3, 10])
 @pytest.mark.parametrize("seed", range(2))
 def test_loss_and_priorities_are_the_slow_reference_s(seed, num_steps):

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from tengen.actors import EnvironmentActorConfig
+from tengen.agents.bases.q_agent import acting_errors
 from tengen.agents.dqn import Dqn, DqnUpdate
 from tengen.agents.iqn import Iqn, IqnUpdate
-from tengen.agents.q_agent import acting_errors
 from tengen.agents.r2d2 import R2d2, R2d2Update
 from tengen.experience import FirstPriorities, ReplayConfig, StepClient
 from tengen.inference import drive

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from tengen.agents.q_agent import TargetUpdate
+from tengen.agents.bases.q_agent import TargetUpdate
+from tengen.agents.dqn import Dqn
 from tengen.errors import RunError
+from tengen.experience import ReplayConfig
 from tengen.learners import AdamWConfig, Learner, LearnerConfig, LossParts, Update
 from tengen.recipes import make_config
 from tengen.roles import RoleContext, write_config
@@ -111,7 +113,8 @@ class WithTarget(QLoss, TargetUpdate):
     """An update with a target network, which a checkpoint must contain."""
 
     def __init__(self):
-        super().__init__(TableNet(q=[[1.0, 2.0, 3.0]]), 2)
+        net = TableNet(q=[[1.0, 2.0, 3.0]])
+        super().__init__(Dqn(target_period=2), net, ReplayConfig())
 
 
 def test_a_target_goes_through_a_checkpoint():

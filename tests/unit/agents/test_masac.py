@@ -134,7 +134,7 @@ class Reference:
         """Returns half of the maximum over legal actions, or minus the dimensions."""
         if not self.is_discrete:
             return -2.0
-        return 0.5 * np.log(log_policy.isfinite().sum().item())
+        return 0.25 * np.log(log_policy.isfinite().sum().item())
 
     def losses(self):
         """Returns the means of the losses of critics, policy and temperature."""

@@ -16,10 +16,10 @@ from gymnasium import spaces
 from tengen import games
 from tengen.actors.environment_rows import EnvironmentRows
 from tengen.agents import Agent, EnvironmentAgent
+from tengen.agents.bases.unrolls import answer_legally
 from tengen.agents.dqn import Dqn
 from tengen.agents.iqn import Iqn
 from tengen.agents.pqn import Pqn
-from tengen.agents.unrolls import answer_legally
 from tengen.envs import ActionSpec
 from tengen.envs.gymnasium_env import GymnasiumEnv
 from tengen.errors import UsageError

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from tengen.agents.bases.unrolls import unroll
 from tengen.agents.ppo import Ppo, PpoUpdate
-from tengen.agents.unrolls import unroll
 from tengen.envs import ActionSpec
 from tengen.errors import UsageError
 from tengen.losses import gae_targets

@@ -5,10 +5,11 @@ import pytest
 import torch
 
 from tengen.actors import Slots
+from tengen.agents.bases.q_agent import TargetUpdate, q_values
 from tengen.agents.dqn import Dqn
-from tengen.agents.q_agent import TargetUpdate, q_values
 from tengen.agents.r2d2 import R2d2
 from tengen.envs import ActionSpec
+from tengen.experience import ReplayConfig
 from tests.unit.agents.agent_fakes import ONE_CHOICE, TableNet
 
 ALL = Slots(0, 8, 8)
@@ -111,7 +112,7 @@ def test_only_one_choice_is_not_refused(agent, actions):
 
 def test_a_target_follows_at_its_period_alone():
     net = TableNet(q=np.zeros((2, 3)))
-    update = TargetUpdate(net, target_period=3)
+    update = TargetUpdate(Dqn(target_period=3), net, ReplayConfig())
     followed = []
     for num_steps in range(1, 8):
         with torch.no_grad():
@@ -124,7 +125,7 @@ def test_a_target_follows_at_its_period_alone():
 
 
 def test_a_target_is_kept_and_taken_back():
-    update = TargetUpdate(TableNet(q=[[1.0, 2.0, 3.0]]), target_period=3)
-    other = TargetUpdate(TableNet(q=[[7.0, 7.0, 7.0]]), target_period=3)
+    update = TargetUpdate(Dqn(), TableNet(q=[[1.0, 2.0, 3.0]]), ReplayConfig())
+    other = TargetUpdate(Dqn(), TableNet(q=[[7.0, 7.0, 7.0]]), ReplayConfig())
     other.load_state({name: t.clone() for name, t in update.state().items()})
     assert other.target.tables["q"].tolist() == [[1.0, 2.0, 3.0]]

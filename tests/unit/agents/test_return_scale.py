@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tengen.agents.policy_update import ReturnScale, RunningSquare
+from tengen.agents.bases.policy_update import ReturnScale, RunningSquare
 from tengen.agents.vtrace import Vtrace, VtraceUpdate
 from tengen.envs import ActionSpec
 from tests.unit.agents.agent_fakes import TableNet, item

@@ -10,7 +10,7 @@ import torch
 
 from tengen import envs
 from tengen.actors import step_tensors
-from tengen.agents.unrolls import unroll_of_all
+from tengen.agents.bases.unrolls import unroll_of_all
 from tengen.games import allow
 from tengen.learners import Learner
 from tengen.learners.group import ALONE

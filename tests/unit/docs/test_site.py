@@ -38,6 +38,8 @@ INSIDE = {
     "PlayedGate",
     "PolicyAgent",
     "QAgent",
+    "SequenceAgent",
+    "TargetAgent",
     "TeamAgent",
     "TeamItems",
 }

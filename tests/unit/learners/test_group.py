@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from tengen.agents.policy_update import ReturnScale
+from tengen.agents.bases.policy_update import ReturnScale
 from tengen.learners import Update
 from tengen.learners.batches import rows_to_learn
 from tengen.learners.group import ALONE, GroupLost, row_bounds

@@ -1,4 +1,4 @@
-"""Chooses the default network for an environment from its observations."""
+"""The default networks for environments, and default settings of learners."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from tengen.envs import EnvSpec
+from tengen.learners import AdamWConfig, LearnerConfig
 from tengen.nets import MlpConfig
 from tengen.nets.impala import ImpalaConfig
 from tengen.nets.memory import ImageConfig, MemoryConfig
@@ -76,4 +77,31 @@ def _net_of_images(
     # Young and Tian 2019, "MinAtar", section 4: one layer, for boards of 10x10.
     return NatureConfig(
         channels=(16,), kernels=(3,), strides=(1,), num_units=128, layer_norm=layer_norm
+    )
+
+
+def plain_learner(
+    *,
+    batch_size: int,
+    learning_rate: float,
+    max_grad_norm: float,
+    epsilon: float = 1e-8,
+    cooldown: float = 1.0,
+) -> LearnerConfig:
+    """Returns a learner with Adam: no weight decay, warm-up or averaged weights.
+
+    A batch is one shard. See ``LearnerConfig`` and ``AdamWConfig`` for the arguments.
+    """
+    return LearnerConfig(
+        batch_size=batch_size,
+        num_shards=1,
+        optimizer=AdamWConfig(
+            learning_rate=learning_rate,
+            weight_decay=0.0,
+            num_warmup_steps=0,
+            cooldown=cooldown,
+            max_grad_norm=max_grad_norm,
+            average_decay=0.0,
+            epsilon=epsilon,
+        ),
     )

@@ -23,7 +23,7 @@ from tengen.actors import (
     step_tensors,
 )
 from tengen.agents.agent import Agent
-from tengen.agents.default_nets import net_for
+from tengen.agents.bases.defaults import net_for
 from tengen.bounds import bounded, check_fields
 from tengen.config import check
 from tengen.envs import ActionSpec, Arrays, EnvSpec
@@ -35,7 +35,7 @@ from tengen.experience import (
     ItemLayout,
     ReplayConfig,
 )
-from tengen.learners import AdamWConfig, LearnerConfig
+from tengen.learners import LearnerConfig
 from tengen.nets import NetConfig
 from tengen.tensors import CHOICE_OUTPUTS, GLOBAL_STATE, Signature, TensorSpec
 
@@ -431,30 +431,3 @@ class EnvironmentAgent(Agent):
             LAST_REWARD: TensorSpec(),
         }
         return {**spec.observations, **(last if self.sees_last_step else {})}
-
-
-def plain_learner(
-    *,
-    batch_size: int,
-    learning_rate: float,
-    max_grad_norm: float,
-    epsilon: float = 1e-8,
-    cooldown: float = 1.0,
-) -> LearnerConfig:
-    """Returns a learner with Adam: no weight decay, warm-up or averaged weights.
-
-    A batch is one shard. See ``LearnerConfig`` and ``AdamWConfig`` for the arguments.
-    """
-    return LearnerConfig(
-        batch_size=batch_size,
-        num_shards=1,
-        optimizer=AdamWConfig(
-            learning_rate=learning_rate,
-            weight_decay=0.0,
-            num_warmup_steps=0,
-            cooldown=cooldown,
-            max_grad_norm=max_grad_norm,
-            average_decay=0.0,
-            epsilon=epsilon,
-        ),
-    )

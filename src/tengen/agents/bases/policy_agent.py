@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.actors import ActionDraws, Slots, make_action_draws
-from tengen.agents.default_nets import net_for, shows_screens
-from tengen.agents.environment_agent import EnvironmentAgent
+from tengen.agents.bases.defaults import net_for, shows_screens
+from tengen.agents.bases.environment_agent import EnvironmentAgent
 from tengen.bounds import bounded
 from tengen.envs import ActionSpec, Arrays, EnvSpec, Scale
 from tengen.evaluation import Acting

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tengen import envs
-from tengen.agents.policy_agent import PolicyAgent
+from tengen.agents.bases.policy_agent import PolicyAgent
 from tengen.learners import LossParts, Update
 from tengen.learners.group import ALONE, Group
 

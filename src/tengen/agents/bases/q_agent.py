@@ -5,16 +5,18 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tengen.actors import Slots, is_legal, random_choices
-from tengen.agents.environment_agent import EnvironmentAgent
+from tengen.agents.bases.environment_agent import EnvironmentAgent
 from tengen.bounds import bounded
+from tengen.config import check_range
 from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.evaluation import Acting
+from tengen.experience import ItemLayout, ReplayConfig
 from tengen.learners import Update
 from tengen.learners.update import load_module, module_state
 from tengen.tensors import ACTION_MASK, Signature, TensorSpec
@@ -144,12 +146,8 @@ class EpsilonAgent(EnvironmentAgent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class QAgent(EpsilonAgent):
-    """Base class of epsilon-greedy agents that learn n-step targets from a replay.
-
-    The writer of steps computes the priorities of new items from two Q values that the
-    actor adds to each step: those of the taken action and of the best action.
-    """
+class TargetAgent(EpsilonAgent):
+    """Base class of epsilon-greedy agents that learn n-step targets from a replay."""
 
     num_steps: int = bounded(3, 1, 1_000)
     """Number n of rewards in an n-step target before it bootstraps, 1 to 1,000. A
@@ -157,6 +155,52 @@ class QAgent(EpsilonAgent):
     target_period: int = bounded(100, 1, None, "raise it")
     """Number of optimizer steps between updates of the target network, at least 1. A
     larger period makes targets more stable and learning slower."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceAgent(TargetAgent):
+    """Base class of agents whose items are sequences of steps, as in R2D2."""
+
+    fixed: ClassVar[tuple[str, ...]] = (
+        *TargetAgent.fixed,
+        "unroll_length",
+        "burn_in",
+        "period",
+    )
+    unroll_length: int = bounded(20, 1, 100_000, "use 20")
+    """Number of steps with a loss in a sequence, 1 to 100,000."""
+    burn_in: int = bounded(0, 0, 100_000, "use 0 without an LSTM")
+    """Number of burn-in steps at the start of a sequence, 0 to 100,000; see ``r2d2``.
+    Only a recurrent network needs them."""
+    period: int = 20
+    """Number of steps between the starts of successive sequences, 1 to
+    ``unroll_length``. With half of it, each step is in two sequences."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        super().__post_init__()
+        check_range("period", self.period, 1, self.unroll_length, "use half of it")
+
+    def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
+        """Returns items of burn-in steps, steps with a loss, and a bootstrap step."""
+        return ItemLayout(
+            num_steps=self.burn_in + self.unroll_length + 1,
+            period=self.period,
+            state=dict(state),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class QAgent(TargetAgent):
+    """Base class of agents whose actors compute the priorities of new items.
+
+    The writer of steps computes them from two Q values that the actor adds to each
+    step: those of the taken action and of the best action.
+    """
 
     def told(self, values: NDArray[np.float32], action: NDArray[np.int64]) -> Arrays:
         """Returns the columns ``Q_TAKEN`` and ``Q_BEST``; see ``EpsilonAgent``."""
@@ -168,17 +212,22 @@ class QAgent(EpsilonAgent):
         return {Q_TAKEN: TensorSpec(), Q_BEST: TensorSpec()}
 
 
-class TargetUpdate(Update):
+_Settings = TypeVar("_Settings", bound=TargetAgent)
+
+
+class TargetUpdate(Update, Generic[_Settings]):
     """Base class of updates with a target network, a periodic copy of the network."""
 
-    def __init__(self, net: Net, target_period: int) -> None:
+    def __init__(self, agent: _Settings, net: Net, store: ReplayConfig) -> None:
         """Creates a target network equal to ``net``.
 
         Args:
+            agent: The agent's settings.
             net: The network in training.
-            target_period: Number of optimizer steps between two copies of ``net``.
+            store: The config of the table.
         """
-        self._period = target_period
+        self._agent = agent
+        self.importance_exponent = store.importance_exponent_of_draws
         self.target = copy.deepcopy(net).eval().requires_grad_(False)
 
     def place(self, device: torch.device, dtype: torch.dtype) -> None:
@@ -188,7 +237,7 @@ class TargetUpdate(Update):
 
     def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:
         """See ``Update.stepped``."""
-        if num_steps % self._period == 0:
+        if num_steps % self._agent.target_period == 0:
             self.copy_to_target(net)
 
     def copy_to_target(self, net: Net) -> None:

@@ -29,21 +29,19 @@ from tengen.actors import (
     TeamBlock,
     team_tensors,
 )
-from tengen.agents.default_nets import net_for
-from tengen.agents.environment_agent import EnvironmentAgent
-from tengen.agents.q_agent import (
+from tengen.agents.bases.defaults import net_for, plain_learner
+from tengen.agents.bases.environment_agent import EnvironmentAgent
+from tengen.agents.bases.q_agent import (
     LEAST_PRIORITY,
-    EpsilonAgent,
+    SequenceAgent,
     TargetUpdate,
     q_values,
 )
-from tengen.agents.unrolls import learned_outputs, time_major
-from tengen.bounds import bounded
-from tengen.config import check_range
+from tengen.agents.bases.unrolls import learned_outputs, time_major
 from tengen.envs import AGENT_ID, EnvSpec
 from tengen.errors import UsageError
 from tengen.experience import STATE, ExperienceConfig, ItemLayout, ReplayConfig
-from tengen.learners import AdamWConfig, LearnerConfig, LossParts
+from tengen.learners import LearnerConfig, LossParts
 from tengen.nets import MlpConfig, NetConfig
 from tengen.tensors import (
     FRAMES,
@@ -108,51 +106,17 @@ class TeamItems(EnvironmentAgent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TeamAgent(TeamItems, EpsilonAgent):
+class TeamAgent(TeamItems, SequenceAgent):
     """Base class of agents whose team learns one Q value; see the module docstring."""
-
-    fixed: ClassVar[tuple[str, ...]] = (
-        *EpsilonAgent.fixed,
-        "unroll_length",
-        "burn_in",
-        "period",
-    )
 
     is_duelling: bool = False
     """Whether the network has duelling heads; the papers have none."""
-    unroll_length: int = bounded(20, 1, 100_000, "use 20")
-    """Number of steps with a loss in a sequence, 1 to 100,000."""
-    burn_in: int = bounded(0, 0, 100_000, "use 0 without an LSTM")
-    """Number of burn-in steps at the start of a sequence, 0 to 100,000; see ``r2d2``.
-    Only a recurrent network needs them."""
-    period: int = 20
-    """Number of steps between the starts of successive sequences, 1 to
-    ``unroll_length``. With half of it, each step is in two sequences."""
-    num_steps: int = bounded(1, 1, 1_000)
+    num_steps: int = 1
     """Number n of rewards in an n-step target before it bootstraps, 1 to 1,000."""
-    target_period: int = bounded(100, 1, None, "raise it")
-    """Number of optimizer steps between updates of the target networks, at least 1."""
     actor: EnvironmentActorConfig = field(
         default_factory=lambda: EnvironmentActorConfig(turn_steps=40)
     )
     """Settings of the actors."""
-
-    def __post_init__(self) -> None:
-        """Checks the ranges.
-
-        Raises:
-            UsageError: A field is out of its range.
-        """
-        super().__post_init__()
-        check_range("period", self.period, 1, self.unroll_length, "use half of it")
-
-    def layout(self, state: Mapping[str, TensorSpec]) -> ItemLayout:
-        """Returns items of burn-in steps, steps with a loss, and a bootstrap step."""
-        return ItemLayout(
-            num_steps=self.burn_in + self.unroll_length + 1,
-            period=self.period,
-            state=dict(state),
-        )
 
     def default_net(self, spec: EnvSpec) -> NetConfig:
         """Returns a network without memory; see ``EnvironmentAgent.default_net``."""
@@ -168,18 +132,7 @@ class TeamAgent(TeamItems, EpsilonAgent):
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """See ``EnvironmentAgent.default_learner``."""
-        return LearnerConfig(
-            batch_size=32,
-            num_shards=1,
-            optimizer=AdamWConfig(
-                learning_rate=1e-3,
-                weight_decay=0.0,
-                num_warmup_steps=0,
-                cooldown=1.0,
-                max_grad_norm=10.0,
-                average_decay=0.0,
-            ),
-        )
+        return plain_learner(batch_size=32, learning_rate=1e-3, max_grad_norm=10.0)
 
     def make_update(self, task: str, net: Net, store: ExperienceConfig) -> TeamUpdate:
         """See ``Agent.make_update``."""
@@ -187,25 +140,13 @@ class TeamAgent(TeamItems, EpsilonAgent):
         return TeamUpdate(self, net, store)
 
 
-class TeamUpdate(TargetUpdate):
+class TeamUpdate(TargetUpdate[TeamAgent]):
     """The update of a team's Q value, the sum of its agents', with squared TD errors.
 
     A batch has B sequences of T steps with the columns of ``TeamBlock``, ``[B, T,
     ...]``, and the states of the agents before the first step, ``[B, n, ...]``. The
     last step is only for bootstrapping. Legend: n agents, A actions.
     """
-
-    def __init__(self, agent: TeamAgent, net: Net, store: ReplayConfig) -> None:
-        """Creates the update, with a target network equal to ``net``.
-
-        Args:
-            agent: The agent's settings.
-            net: The network that all agents share.
-            store: The config of the table.
-        """
-        super().__init__(net, agent.target_period)
-        self._agent = agent
-        self.importance_exponent = store.importance_exponent_of_draws
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
         """See ``Update.loss``."""

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from tengen.agents import History
-from tengen.agents.stages import num_begun
+from tengen.agents.bases.stages import num_begun
 from tengen.experience import NUM_VALIDATION_ROWS
 from tengen.inference import needs_graph
 from tengen.inference.torch_backend import load_head

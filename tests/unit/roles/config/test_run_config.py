@@ -6,7 +6,7 @@ import pytest
 from tengen import games
 from tengen.actors import SelfplayConfig
 from tengen.agents import History, NetStage
-from tengen.agents.stages import num_begun
+from tengen.agents.bases.stages import num_begun
 from tengen.config import to_dict
 from tengen.errors import UsageError
 from tengen.evaluation import MatchGate, SprtGate

@@ -1,0 +1,1 @@
+"""The base classes of agents, their default settings, and functions that they share."""
