@@ -280,7 +280,6 @@ class RateRole(Role):
         model = self._newest_model()
         if model is None:
             return None
-        self._context.progress({"stage": "rating"})
         try:
             rating = self._rate(model)
         except MatchStopped:
@@ -294,6 +293,7 @@ class RateRole(Role):
         }
 
     def _rate_in_game(self, model: int) -> Rating | None:
+        self._context.progress({"stage": "rating"})
         inference = newest_inference(self._run, self._config)
         num_threads = self._context.num_threads
         entry = self._run.models.entry(model)
@@ -342,6 +342,7 @@ class RateRole(Role):
 
     def _play_match(self, own: Side, other: Side, until_s: float) -> MatchRecord:
         """Plays a match and records its result."""
+        self._context.progress({"stage": "rating"})
         task, stop = self._config.task, self._context.stop
         seed = (self._config.seed + 1 + len(self._records)) % (MAX_SEED + 1)
 
