@@ -91,7 +91,7 @@ native-tests: $(TESTED)
 	  -DCMAKE_BUILD_TYPE=Checked -DCMAKE_CXX_FLAGS_CHECKED="-O1 -g1" -Wno-dev \
 	  -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=$(TOGETHER)
 	@$(BIN)/cmake --build $(NATIVE) --parallel $(shell nproc) --target native_tests
-	@$(BIN)/ctest --test-dir $(NATIVE) --parallel $(shell nproc) --output-on-failure
+	@$(BIN)/ctest --test-dir $(NATIVE) --parallel $(JOBS) --output-on-failure
 
 fuzz: $(TESTED)
 	@test -n "$(CLANG)" || { echo 'make: clang++ must be installed, with its libFuzzer' >&2; exit 1; }
