@@ -16,6 +16,9 @@ CXX_FILES := $(shell find core -name '*.cc' -o -name '*.h')
 JOBS ?= $(shell expr $$(nproc) + 1)
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations 25 --durations-min 5
 
+# make test: selects tests by their marks, as pytest's option -m.
+MARKS ?= not slow and not soak
+
 # Native tests: SANITIZE selects sanitizers (address,undefined or thread), TESTS tests (a regex).
 SANITIZE ?= address,undefined
 TESTS ?= .
@@ -36,15 +39,14 @@ CLANG ?= $(firstword $(shell command -v clang++ clang++-20 clang++-19 clang++-18
 # Many containers set it; without bytecode every process would compile torch and tengen again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup train test slow-tests older-tests native-tests lint format docs docs-serve web wheels soak fuzz clean
+.PHONY: help setup train test older-tests native-tests lint format docs docs-serve web wheels soak fuzz clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make setup         make .venv and build the core'
 	@echo '                   TORCH=default takes the torch of pip, at the first set-up or after make clean'
 	@echo 'make train         train gomoku/9 for ten minutes; again resumes'
-	@echo 'make test          the default tests'
-	@echo 'make slow-tests    the tests that take longer'
+	@echo 'make test          the default tests; MARKS="not soak" adds the slow tests'
 	@echo 'make older-tests   tests of precision as on a processor with AVX2 and no more'
 	@echo 'make native-tests  the C++ tests under SANITIZE=$(SANITIZE)'
 	@echo 'make lint          ruff, mypy, clang-format; make format repairs'
@@ -71,15 +73,10 @@ train: $(INSTALLED)
 	@$(BIN)/tengen train gomoku/9 --minutes 10
 
 test: $(TESTED)
-	@$(PYTEST) -m 'not slow and not soak'
+	@$(PYTEST) -m '$(MARKS)'
 
-# Only files with the mark are passed, because pytest would take a while to read the others. It
-# exits with 5 if no test has the mark.
-slow-tests: $(TESTED)
-	@$(PYTEST) -m 'slow and not soak' $$(grep -rl 'mark\.slow' tests --include='test_*.py') \
-	  || test $$? -eq 5
-
-# Emulates a processor with AVX2 and nothing newer: no AVX-512, VNNI or bf16.
+# Emulates a processor with AVX2 and nothing newer: no AVX-512, VNNI or bf16. Only files with the
+# mark are passed, because pytest would take a while to read the others.
 older-tests: $(TESTED)
 	@$(BIN)/python scripts/older_processor.py $(PYTEST) -m 'precision and not soak' \
 	  $$(grep -rl 'mark\.precision' tests --include='test_*.py')
@@ -94,7 +91,7 @@ native-tests: $(TESTED)
 	  -DCMAKE_BUILD_TYPE=Checked -DCMAKE_CXX_FLAGS_CHECKED="-O1 -g1" -Wno-dev \
 	  -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=$(TOGETHER)
 	@$(BIN)/cmake --build $(NATIVE) --parallel $(shell nproc) --target native_tests
-	@$(BIN)/ctest --test-dir $(NATIVE) --parallel $(shell nproc) --output-on-failure
+	@$(BIN)/ctest --test-dir $(NATIVE) --parallel $(JOBS) --output-on-failure
 
 fuzz: $(TESTED)
 	@test -n "$(CLANG)" || { echo 'make: clang++ must be installed, with its libFuzzer' >&2; exit 1; }

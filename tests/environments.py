@@ -137,6 +137,17 @@ class MaskedCartPole(CartPoleEnv):
         return state[[0, 2]], reward, is_down, self._steps >= self.max_steps, info
 
 
+class Steady(gymnasium.Wrapper):
+    """CartPole-v1 with slow steps, which leave the processor to other processes."""
+
+    def __init__(self):
+        super().__init__(gymnasium.make("CartPole-v1"))
+
+    def step(self, action):
+        time.sleep(0.001)
+        return self.env.step(action)
+
+
 class Nested(gymnasium.Env):
     """The agent must choose the bright half of an image, or the dark half if inverted.
 

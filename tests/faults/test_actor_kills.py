@@ -26,6 +26,7 @@ from tests.integration.runs import (
 
 pytest.importorskip("gymnasium")
 
+STEADY = "tests.environments:Steady"
 TEAM, TEAM_AGENTS = "tests.team_environments:Signals", ("masac", "qmix")
 SETTINGS = (
     "inference.backend=torch",
@@ -35,8 +36,12 @@ SETTINGS = (
 )
 
 
-def command(out: Path, agent: str, *extra: str) -> list[str]:
-    task = TEAM if agent in TEAM_AGENTS else "CartPole-v1"
+def task_of(agent: str) -> str:
+    return TEAM if agent in TEAM_AGENTS else STEADY
+
+
+def command(out: Path, agent: str, *extra: str, task: str | None = None) -> list[str]:
+    task = task or task_of(agent)
     words = [sys.executable, "-m", "tengen", "train", task, "--agent", agent]
     words += ["--out", str(out), "--threads", "2", *extra]
     return words + [f"--set={setting}" for setting in SETTINGS]
@@ -117,7 +122,7 @@ def test_learning_goes_on_whoever_is_killed(out: Path, agent: str) -> None:
     done = run_command(
         [
             *(sys.executable, "-m", "tengen", "eval", str(out), "--episodes", "3"),
-            *(("--task", TEAM) if agent in TEAM_AGENTS else ()),
+            *("--task", task_of(agent)),
         ]
     )
     assert done.returncode == 0, done.stderr

@@ -86,7 +86,7 @@ def test_learning_goes_on_through_two_minutes_of_kills(
 ) -> None:
     out = tmp_path / "run"
     words = ("--actors", str(SOAK_ACTORS), "--frames", "100M")
-    run = start(command(out, "ppo", *words))
+    run = start(command(out, "ppo", *words, task="CartPole-v1"))
     wait_for(lambda: len(turns(out, "learn")) >= 2 and acted(out).sum() > 2)
     draws = random.Random(0)
     begin_s = time.monotonic()

@@ -13,7 +13,7 @@ import pytest
 from tengen.observe import read_events
 from tengen.run import RunDirectory
 from tengen.run.actor_counts import read_actor_counts
-from tests.faults.test_actor_kills import command
+from tests.faults.test_actor_kills import STEADY, command
 from tests.integration.runs import run_command, wait_for
 
 pytest.importorskip("gymnasium")
@@ -37,7 +37,7 @@ def test_roles_in_terminals_of_their_own_make_models_that_know_their_frames(
     assert done.returncode == 0, done.stderr
     tengen = [sys.executable, "-m", "tengen"]
     roles = [
-        start([*tengen, role, str(out), "--threads", "1", *extra])
+        start([*tengen, role, str(out), "--threads", "1", "--task", STEADY, *extra])
         for role, *extra in ROLES
     ]
     run = RunDirectory(out)
@@ -62,6 +62,7 @@ def test_roles_in_terminals_of_their_own_make_models_that_know_their_frames(
     acted = [e for path in files for e in read_events(path) if e["kind"] == "turn"]
     assert {event["index"] for event in acted} == {0, 1}
     (run.path / "STOP").unlink(missing_ok=True)
-    done = run_command([*tengen, "eval", str(out), "--episodes", "3", "--json"])
+    words = ["--task", STEADY, "--episodes", "3", "--json"]
+    done = run_command([*tengen, "eval", str(out), *words])
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["returns"]) == 3

@@ -13,7 +13,7 @@ from tengen.learners.checkpoint import read_model
 from tengen.run import RunDirectory, service_folder
 from tests.faults.role_processes import SETTINGS as GAME_SETTINGS
 from tests.faults.role_processes import check_games, check_learner, check_models
-from tests.faults.test_actor_kills import SETTINGS
+from tests.faults.test_actor_kills import SETTINGS, STEADY
 from tests.integration.runs import (
     events,
     learned,
@@ -37,10 +37,10 @@ pytestmark = [
 def environment(out: Path, *extra: str) -> list[str]:
     pytest.importorskip("gymnasium")
     command = train_command(out, 0, *extra, settings=(*SETTINGS, TWO))
-    # Replaces the task and its budget in games with CartPole.
+    # Replaces the task and its budget in games.
     place = command.index("--games")
     command[place : place + 2] = ["--agent", "vtrace", "--threads", "2"]
-    command[command.index("tictactoe")] = "CartPole-v1"
+    command[command.index("tictactoe")] = STEADY
     return command
 
 

@@ -106,14 +106,8 @@ def test_each_fault_ends_one_request_and_changes_nobody_elses_bytes(
     )
 
 
-@pytest.mark.parametrize(
-    "seed",
-    [
-        pytest.param(3, marks=pytest.mark.slow),
-        # They take minutes.
-        *(pytest.param(seed, marks=pytest.mark.soak) for seed in (4, 5, 6)),
-    ],
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", [3, 4, 5, 6])
 def test_nothing_is_lost_by_sixty_faults_of_a_seed(folder: Path, seed: int) -> None:
     told = run_storm(folder, [*namespace(), *storm(folder, 60, seed)])
     assert sum(told["faults"].values()) == 60

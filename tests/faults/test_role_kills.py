@@ -7,12 +7,15 @@ game that was durable before a kill must stay in the run, once and unchanged.
 from __future__ import annotations
 
 import random
+import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tengen.observe.status import read_status
 from tengen.run import RunDirectory
 from tests.faults.role_processes import (
     ROLES,
@@ -25,7 +28,9 @@ from tests.faults.role_processes import (
     games_in_journals,
     make_run,
 )
-from tests.integration.runs import wait_for
+from tests.integration.runs import run_command, wait_for
+
+REVERSED = ("selfplay", "gate", "selfplay", "export", "learn", "shuffle")
 
 
 @pytest.fixture
@@ -65,25 +70,50 @@ def grows(run: RunDirectory) -> Callable[[], bool]:
     return has_grown
 
 
-def test_kills_of_every_role(
+@pytest.mark.slow
+def test_roles_start_in_any_order_and_are_killed_ended_and_started_again(
     tmp_path: Path, start: Callable[..., RoleProcesses]
 ) -> None:
     run = make_run(tmp_path / "run", "store.drawn_by=shuffle")
-    processes = start(run, *SHUFFLED_ROLES)
+    assert run.models.numbers() == []
+    processes = start(run, *REVERSED)
     wait_for(grows(run))
+    status = read_status(run)
+    roles = ["selfplay", "selfplay", "learn", "export", "gate", "shuffle"]
+    assert sorted(role["role"] for role in status["roles"]) == sorted(roles)
+    assert None not in [role["process"] for role in status["roles"]]
+    assert [role["writer"] for role in status["roles"][:2]] == [
+        "selfplay-0",
+        "selfplay-1",
+    ]
+    # A role with a lock rejects a second process.
+    command = [sys.executable, "-m", "tengen", "export", str(run.path)]
+    done = run_command(command)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"tengen: folder ({run.path}) is in use by proc")
+    assert done.stderr.count("\n") == 1
+
     num_kills = dict.fromkeys(SHUFFLED_ROLES, 1)
     processes.kill_at_random(random.Random(1), num_kills, most_s=1.0)
     # On a busy machine, no game may have been durable yet, so kills self-play again.
     while not processes.durable:
         wait_for(lambda: any(games_in_journals(run)))
-        processes.kill(SHUFFLED_ROLES.index("selfplay"))
+        processes.kill(REVERSED.index("selfplay"))
     wait_for(grows(run))
-    processes.kill(SHUFFLED_ROLES.index("learn"))  # again, after its recovery
+    processes.kill(REVERSED.index("learn"))  # again, after its recovery
     wait_for(grows(run))
-    assert processes.end() == [0] * 6
+    assert processes.end((signal.SIGINT, signal.SIGTERM) * 3) == [130] * 6
+    assert "selfplay: waits, no model is published yet; run" in processes.said(0)
     counts = check(processes)
     assert counts["kills"] >= 7
     assert counts["durable_at_a_kill"] > 0
+
+    before = run.models.latest() or 0
+    again = start(run, *SHUFFLED_ROLES)
+    again.durable |= processes.durable
+    wait_for(grows(run))
+    assert again.end() == [0] * 6
+    assert check(again)["models"] > before
 
 
 @pytest.mark.soak

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tengen.games import allow
 from tengen.overrides import override
 from tengen.roles import RoleContext, read_config
 from tengen.roles.experience import open_experience
 from tengen.run import RunDirectory, service_folder
 from tengen.run.actor_counts import read_actor_counts
-from tests.faults.test_actor_kills import command
+from tests.faults.test_actor_kills import STEADY, command
 from tests.integration.runs import events, process_of, turns, wait_for
 
 pytest.importorskip("gymnasium")
@@ -99,6 +100,7 @@ def test_actors_of_a_lost_server_go_to_the_other_and_come_back(
     names = ("store", "inference", "inference-1")
     left = [service_folder(RunDirectory(out), name) for name in names]
     assert not any(path.exists() for path in left)
+    allow(STEADY)
     items = all_items(RunDirectory(out))
     check_steps(items)
     # Half of the groups (two copies each) change server twice, and two overlapping

@@ -142,13 +142,9 @@ def test_random_kills(reference: Path, tmp_path: Path) -> None:
     assert_same(out, reference)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(
-    "fault",
-    [
-        pytest.param("publish.renamed:1:checkpoints/", marks=pytest.mark.soak),
-        "seal.published:1:experience/",
-    ],
+    "fault", ["publish.renamed:1:checkpoints/", "seal.published:1:experience/"]
 )
 def test_kill_at_a_publish_step(reference: Path, tmp_path: Path, fault: str) -> None:
     """Each new process of the role dies at this step, and the runner restarts it."""

@@ -37,18 +37,6 @@ def cpu_s():
     return sum(os.times()[:4])
 
 
-def test_a_turn_that_is_redone_is_counted_once(tmp_path):
-    out = tmp_path / "run"
-    command = train_command(out, 48, "--json")
-    done = run_command(command, fault="seal.published:1:experience/")
-    assert done.returncode == 0, done.stderr
-    assert events(out, "death"), "nobody was killed"
-    report = reported(done.stdout)
-    counts = {name: report[name] for name in ("num_games", "num_rows")}
-    assert counts == sealed_counts(out) == {**counts, "num_games": 48}
-    assert report["generation"] == 2
-
-
 @pytest.mark.soak
 def test_games_of_an_earlier_call_are_not_of_this_one(tmp_path):
     """Self-play processes die after the last game, and no game is replayed."""

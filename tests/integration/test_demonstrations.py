@@ -80,9 +80,8 @@ def items_of(out):
 @pytest.mark.slow
 def test_a_run_goes_on_with_the_same_demonstrations(folder, tmp_path):
     out = tmp_path / "run"
-    for _ in range(2):
-        done = train(out, folder, "--threads", 1)
-        assert done.returncode == 0, done.stderr
+    done = train(out, folder, "--threads", 1)
+    assert done.returncode == 0, done.stderr
     num_items, seen = items_of(out)
     demos = Demonstrations(folder)
     made = np.concatenate([episode["observation"] for episode in demos])
@@ -90,7 +89,6 @@ def test_a_run_goes_on_with_the_same_demonstrations(folder, tmp_path):
     num_written = -(-(demos.num_steps + 4 + 13) // 4) * 4
     assert num_items == (num_written - 13) // 4 + 1
     assert (np.abs(seen[:, None] - made).max(axis=2) == 0).any(axis=1).all()
-    assert turns(out, "learn")[-1]["table"]["num_rows"] >= 1200
     # A run keeps its folder, and has copied it.
     done = train(out, tmp_path / "moved")
     assert done.returncode == 2
@@ -102,6 +100,7 @@ def test_a_run_goes_on_with_the_same_demonstrations(folder, tmp_path):
         shutil.move(tmp_path / "moved", folder)
     assert done.returncode == 0, done.stderr
     assert items_of(out)[0] == num_items
+    assert turns(out, "learn")[-1]["table"]["num_rows"] >= 1200
 
 
 def test_a_path_keeps_its_symlinks(folder, tmp_path):

@@ -10,6 +10,8 @@ from tests.integration.runs import (
     train_command,
     weights,
 )
+from tests.integration.test_counts import reported, sealed_counts
+from tests.integration.test_growth import channels
 
 GAMES = 72
 METHODS = (
@@ -74,13 +76,19 @@ def test_another_seed_changes_the_games(reference, tmp_path):
     assert sealed(out)[1] != sealed(reference)[1]
 
 
-def test_a_run_in_two_calls_is_the_run_in_one(reference, tmp_path):
+def test_a_run_in_two_calls_with_kills_is_the_run_in_one(reference, tmp_path):
+    """In the second call, each process dies in its first seal."""
     out = tmp_path / "run"
-    for games in (24, 48):
-        done = run_command(train_command(out, games))
+    for games, fault in ((24, None), (48, "seal.published:1:experience/")):
+        done = run_command(train_command(out, games, "--json"), fault=fault)
         assert done.returncode == 0, done.stderr
+    assert {death["how"] for death in events(out, "death")} == {"signal 9"}
     assert sealed(out) == sealed(reference)
     assert weights(out) == weights(reference)
+    # The games of a turn that is redone are counted once.
+    report = reported(done.stdout)
+    counts = {name: report[name] for name in ("num_games", "num_rows")}
+    assert counts == sealed_counts(out) == {**counts, "num_games": 72}
 
 
 @pytest.mark.slow
@@ -93,5 +101,7 @@ def test_methods_of_recipes_change_no_byte_by_threads_and_calls(tmp_path):
         done = run_command(words)
         assert done.returncode == 0, done.stderr
     assert len(sealed(whole)) == 3
+    # Models after 0, 24, 48 and 72 games; the larger network starts after 40 games.
+    assert channels(whole) == [16, 16, 24, 24]
     assert sealed(cut) == sealed(whole)
     assert weights(cut) == weights(whole)

@@ -24,11 +24,13 @@ SETTINGS = (
     "agent.actor.num_envs=4",
 )
 
+STEADY = "tests.environments:Steady"
 CERTIFICATE = Path(__file__).parents[1] / "unit" / "store" / "tls_certificate.pem"
 
 
 def role(name, run, *extra):
-    return [sys.executable, "-m", "tengen", name, str(run), "--threads", "1", *extra]
+    words = [sys.executable, "-m", "tengen", name, str(run), "--task", STEADY]
+    return [*words, "--threads", "1", *extra]
 
 
 def free_port():
@@ -72,7 +74,7 @@ def test_an_actor_of_another_host(tmp_path, processes, monkeypatch):
     """An actor with run.json, an address and a token survives a kill of the learner."""
     run, far = tmp_path / "run", tmp_path / "far"
     port = free_port()
-    words = [sys.executable, "-m", "tengen", "train", "CartPole-v1", "--agent", "ppo"]
+    words = [sys.executable, "-m", "tengen", "train", STEADY, "--agent", "ppo"]
     words += ["--frames", "0", "--out", str(run)]
     settings = (
         *SETTINGS,
@@ -127,7 +129,6 @@ def test_an_actor_of_another_host(tmp_path, processes, monkeypatch):
             _, errors = child.communicate(timeout=900)
             assert child.returncode == 0, errors
     assert (RunDirectory(run).models.latest() or 0) >= 1
-    done = run_command(
-        [sys.executable, "-m", "tengen", "eval", str(run), "--episodes", "3"]
-    )
+    words = [sys.executable, "-m", "tengen", "eval", str(run), "--task", STEADY]
+    done = run_command([*words, "--episodes", "3"])
     assert done.returncode == 0, done.stderr

@@ -8,8 +8,8 @@ from tengen.learners.checkpoint import read_extra
 from tengen.run import RunDirectory
 from tests.integration.runs import SMALL, run_command, sealed, train_command, weights
 
-# The runs take about a minute.
-pytestmark = pytest.mark.slow
+# test_determinism.py has a run that grows, in two calls.
+pytestmark = pytest.mark.soak
 
 GROWS = (
     *SMALL,
@@ -39,7 +39,6 @@ def test_it_grows_after_so_many_games(reference):
     assert read_extra(checkpoints.entry(3))["grown_at"] == [2]
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize(
     ("fault", "left"),
     [
@@ -63,7 +62,6 @@ def test_it_grows_at_the_same_games_after_a_kill(reference, tmp_path, fault, lef
     assert weights(out) == weights(reference)
 
 
-@pytest.mark.soak
 def test_a_further_call_keeps_the_network(reference, tmp_path):
     out = tmp_path / "run"
     for games in (48, 48):

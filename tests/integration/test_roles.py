@@ -1,4 +1,4 @@
-"""Standalone role processes: order of start, ends by signals, and messages."""
+"""Standalone role processes: ends by signals, and messages."""
 
 import json
 import shutil
@@ -9,17 +9,9 @@ import pytest
 
 from tengen.experience.games.writer import unfinished_games
 from tengen.observe import read_events
-from tengen.observe.status import read_status
 from tengen.roles import RoleContext, make_role, read_config
 from tengen.run import RunDirectory
-from tests.faults.role_processes import (
-    RoleProcesses,
-    check_games,
-    check_learner,
-    check_leftovers,
-    check_models,
-    make_run,
-)
+from tests.faults.role_processes import RoleProcesses, make_run
 from tests.integration.runs import run_command, start_command, wait_for
 
 ENDLESS = 1_000_000
@@ -71,51 +63,6 @@ def turns(run, role):
         for number in run.incarnations(f"{role}-command")
     ]
     return [e for path in paths for e in read_events(path) if e["kind"] == "turn"]
-
-
-@pytest.mark.slow
-def test_a_run_that_roles_make_by_themselves(tmp_path, start):
-    """The roles start in reverse order, end by signals, and start again."""
-    run = make_run(tmp_path / "run")
-    assert run.models.numbers() == []
-    order = ("selfplay", "gate", "selfplay", "export", "learn")
-    processes = start(run, order)
-    wait_for(lambda: (run.models.latest() or 0) >= 2)
-
-    status = read_status(run)
-    assert [role["role"] for role in status["roles"]] == [
-        "selfplay",
-        "selfplay",
-        "learn",
-        "export",
-        "gate",
-    ]
-    assert None not in [role["process"] for role in status["roles"]]
-    assert [role["writer"] for role in status["roles"][:2]] == [
-        "selfplay-0",
-        "selfplay-1",
-    ]
-    assert "the learner is busy" in status["ratio"]
-
-    # These roles reject a second process.
-    for name in ("learn", "export", "gate"):
-        done = run_command(command(name, run))
-        assert done.returncode == 2
-        assert done.stderr.startswith(f"tengen: folder ({run.path}) is in use by proc")
-        assert done.stderr.count("\n") == 1
-
-    numbers = (signal.SIGINT, signal.SIGTERM) * 2 + (signal.SIGINT,)
-    assert processes.end(numbers) == [130] * 5
-    assert "selfplay: waits, no model is published yet; run" in processes.said(0)
-    before = run.models.latest()
-    assert before is not None
-    again = start(run, ("learn", "selfplay", "export", "selfplay", "gate"))
-    wait_for(lambda: (run.models.latest() or 0) > before)
-    assert again.end() == [0] * 5
-    assert check_games(run, {}) > 0
-    assert check_learner(run) > 0
-    assert check_models(run) > before
-    check_leftovers(run, num_writers=2)
 
 
 def test_a_signal_keeps_the_games_in_flight(run):

@@ -114,7 +114,7 @@ def test_each_step_of_the_start_is_told_before_it_is_made(tmp_path, is_terminal)
 def read_until(descriptor, text):
     """Reads until the output contains ``text``; returns the output."""
     found = ""
-    while text not in found:
+    while not found.endswith(text):
         ready, _, _ = select.select([descriptor], [], [], 300)
         assert ready, f"nothing came after {found}"
         # Reads single bytes, so that nothing after the text is lost.

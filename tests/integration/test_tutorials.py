@@ -132,10 +132,9 @@ class Place:
 def copy_installed(site):
     """Copies the installed tengen to ``site``, and adds the paths of dependencies."""
     installed = metadata.distribution(DISTRIBUTION)
-    for file in installed.files or ():
-        if ".." not in file.parts and "__pycache__" not in file.parts:
-            (site / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(str(file.locate()), site / file)
+    # Whole folders, whose compiled modules save seconds of CPU time.
+    for name in {file.parts[0] for file in installed.files or ()} - {".."}:
+        shutil.copytree(str(installed.locate_file(name)), site / name)
     # The base environment first, because an environment on top has an old setuptools.
     others = [path for path in sys.path[::-1] if Path(path).name == "site-packages"]
     (site / "others.pth").write_text("".join(f"{path}\n" for path in others))

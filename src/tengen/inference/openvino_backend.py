@@ -8,6 +8,7 @@ batch axis is dynamic, because a model compiled for one batch size outputs other
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import re
 import sys
@@ -64,12 +65,8 @@ def _core() -> Any:
 
 
 def is_installed() -> bool:
-    """Returns whether the openvino package can be imported."""
-    try:
-        _core()
-    except UsageError:
-        return False
-    return True
+    """Returns whether the openvino package is installed. Does not import it."""
+    return importlib.util.find_spec("openvino") is not None
 
 
 def supported_precisions() -> tuple[Precision, ...]:
@@ -88,6 +85,8 @@ def require_precision(precision: Precision) -> None:
     Raises:
         UsageError: The CPU does not support it, or OpenVINO is not installed.
     """
+    if precision == "fp32" and is_installed():
+        return  # every CPU computes it, so nothing needs to be imported
     if precision not in supported_precisions():
         raise UsageError(
             f"inference.precision ({precision}) is not supported natively by this CPU; "
