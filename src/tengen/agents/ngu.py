@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
@@ -41,7 +41,6 @@ from tengen.config import check
 from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.experience import ExperienceConfig, ReplayConfig
 from tengen.learners import LossParts
-from tengen.learners.update import load_module, module_state
 from tengen.tensors import EMBEDDING, NOVELTY, POLICY, Signature, TensorSpec
 
 if TYPE_CHECKING:
@@ -236,6 +235,7 @@ class NguUpdate(R2d2Update):
             nn.ReLU(),
             nn.Linear(_NUM_INVERSE_UNITS, num_choices),
         )
+        self.parts[_INVERSE] = self.inverse
 
     def parameters(self) -> list[Tensor]:
         """See ``Update.parameters``."""
@@ -244,7 +244,6 @@ class NguUpdate(R2d2Update):
     def place(self, device: torch.device, dtype: torch.dtype) -> None:
         """See ``Update.place``."""
         super().place(device, dtype)
-        self.inverse.to(device)
         self._betas = self._betas.to(device)
         self._discounts = self._discounts.to(device)
 
@@ -309,12 +308,3 @@ class NguUpdate(R2d2Update):
         predictor = (errors * columns[_PREDICTED]).mean()
         loss = found.loss + metrics["inverse_loss"] + predictor
         return found._replace(loss=loss, metrics=metrics)
-
-    def state(self) -> dict[str, Tensor]:
-        """See ``Update.state``."""
-        return {**super().state(), **module_state(_INVERSE, self.inverse)}
-
-    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """See ``Update.load_state``."""
-        super().load_state(tensors)
-        load_module(_INVERSE, self.inverse, tensors)

@@ -13,7 +13,7 @@ differences from the paper.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -25,11 +25,9 @@ from tengen.agents.bases.unrolls import (
     standardized_state,
 )
 from tengen.experience import ExperienceConfig, ReplayConfig
-from tengen.learners.update import load_module, module_state
 from tengen.tensors import GLOBAL_STATE
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
 
     from tengen.nets import Net
@@ -59,7 +57,7 @@ class QmixUpdate(TeamUpdate):
             networks see the standardized state.
     """
 
-    later_state = LATER_STANDARD
+    later_state = (*TeamUpdate.later_state, *LATER_STANDARD)
 
     def __init__(
         self, agent: Qmix, net: Net, spec: envs.EnvSpec, store: ReplayConfig
@@ -81,7 +79,7 @@ class QmixUpdate(TeamUpdate):
         self.mixer = Mixer(spec.num_agents, num_state)
         self.standard = Standard(num_state)
         self.target_mixer = copy.deepcopy(self.mixer).requires_grad_(False)
-        self._parts = {
+        self.parts |= {
             "mixer.": self.mixer,
             "target_mixer.": self.target_mixer,
             STATE_STANDARD: self.standard,
@@ -90,7 +88,8 @@ class QmixUpdate(TeamUpdate):
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]
     ) -> Iterator[dict[str, Tensor]]:
-        """Standardizes the global state; see ``Update.minibatches``."""
+        """Standardizes the global state too; see ``TeamUpdate.minibatches``."""
+        (columns,) = super().minibatches(net, columns)
         learned = columns[GLOBAL_STATE][:, self._agent.burn_in :].flatten(0, 1)
         yield standardized_state(self.standard, columns, learned, self.group)
 
@@ -106,24 +105,7 @@ class QmixUpdate(TeamUpdate):
         """See ``Update.parameters``."""
         return list(self.mixer.parameters())
 
-    def place(self, device: torch.device, dtype: torch.dtype) -> None:
-        """See ``Update.place``."""
-        super().place(device, dtype)
-        for module in self._parts.values():
-            module.to(device)
-
     def copy_to_target(self, net: Net) -> None:
         """See ``TargetUpdate.copy_to_target``."""
         super().copy_to_target(net)
         self.target_mixer.load_state_dict(self.mixer.state_dict())
-
-    def state(self) -> dict[str, Tensor]:
-        """See ``Update.state``."""
-        parts = (module_state(*part) for part in self._parts.items())
-        return super().state() | {n: t for part in parts for n, t in part.items()}
-
-    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """See ``Update.load_state``."""
-        super().load_state(tensors)
-        for prefix, module in self._parts.items():
-            load_module(prefix, module, tensors)

@@ -23,7 +23,7 @@ from tengen.tensors import ACTION_MASK, Signature, TensorSpec
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from tengen.nets import Net
 
@@ -216,7 +216,10 @@ _Settings = TypeVar("_Settings", bound=TargetAgent)
 
 
 class TargetUpdate(Update, Generic[_Settings]):
-    """Base class of updates with a target network, a periodic copy of the network."""
+    """Base class of updates with a target network, a periodic copy of the network.
+
+    ``parts`` has all modules of the update, by the prefix of their names in ``state``.
+    """
 
     def __init__(self, agent: _Settings, net: Net, store: ReplayConfig) -> None:
         """Creates a target network equal to ``net``.
@@ -229,10 +232,12 @@ class TargetUpdate(Update, Generic[_Settings]):
         self._agent = agent
         self.importance_exponent = store.importance_exponent_of_draws
         self.target = copy.deepcopy(net).eval().requires_grad_(False)
+        self.parts: dict[str, nn.Module] = {"target.": self.target}
 
     def place(self, device: torch.device, dtype: torch.dtype) -> None:
         """See ``Update.place``."""
-        self.target.to(device)
+        for module in self.parts.values():
+            module.to(device)
         self.target.compute_dtype = dtype
 
     def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:
@@ -246,11 +251,13 @@ class TargetUpdate(Update, Generic[_Settings]):
 
     def state(self) -> dict[str, Tensor]:
         """See ``Update.state``."""
-        return module_state("target.", self.target)
+        states = (module_state(*part) for part in self.parts.items())
+        return {name: tensor for state in states for name, tensor in state.items()}
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """See ``Update.load_state``."""
-        load_module("target.", self.target, tensors)
+        for prefix, module in self.parts.items():
+            load_module(prefix, module, tensors)
 
 
 def q_values(outputs: dict[str, Tensor], inputs: dict[str, Tensor]) -> Tensor:
