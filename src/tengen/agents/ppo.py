@@ -185,6 +185,8 @@ class PpoUpdate(PolicyUpdate[Ppo]):
     """
 
     is_recordable = True
+    normalises: ClassVar[bool] = True
+    """Whether advantages are normalised over each minibatch."""
 
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]
@@ -209,7 +211,9 @@ class PpoUpdate(PolicyUpdate[Ppo]):
             rows["action"], agent.num_epochs, agent.num_minibatches
         ):
             own = group.own(len(part))
-            advantage = losses.normalise(rows["advantage"][part], is_live[part])
+            advantage = rows["advantage"][part]
+            if self.normalises:
+                advantage = losses.normalise(advantage, is_live[part])
             chosen = {name: column[part[own]] for name, column in rows.items()}
             yield {**chosen, "advantage": advantage[own]}
 

@@ -9,8 +9,7 @@ visits even if the environment gives no reward there.
 Differs from the paper: the learner computes intrinsic rewards when it takes a batch,
 not the actors; they are divided by the root mean square of their discounted sums, which
 end with the unroll or the episode, and whose mean is not subtracted; the statistics of
-observations begin with the first batch; advantages are normalised after the two streams
-have been added.
+observations begin with the first batch.
 """
 
 from __future__ import annotations
@@ -56,6 +55,8 @@ class Rnd(Ppo):
     kind: Literal["rnd"] = "rnd"  # type: ignore[assignment]
     """The agent's name, as in ``--agent``."""
     also_called: ClassVar[tuple[str, ...]] = ()
+    entropy_cost: float = 0.001
+    """Weight of the entropy bonus, at least 0. It prevails where nothing is novel."""
     intrinsic_discount: float = bounded(0.99, 0, 1)
     """Discount factor per step of intrinsic rewards, in [0, 1]. Their sum continues
     across the ends of episodes."""
@@ -64,7 +65,7 @@ class Rnd(Ppo):
     intrinsic_weight: float = bounded(1.0, 0, None, "use 1")
     """Weight of the advantages of intrinsic rewards, at least 0; with 0, novelty has no
     effect on the policy."""
-    predicted_share: float = bounded(0.25, 0, 1, above=True)
+    predicted_share: float = bounded(0.02, 0, 1, above=True)
     """Probability that a transition trains the predictor in an epoch; above 0, at most
     1. With a smaller share, observations stay novel for longer."""
 
@@ -85,6 +86,8 @@ class RndUpdate(PpoUpdate):
     """
 
     is_recordable = True
+    # Where nothing is novel, normalised errors would make the policy deterministic.
+    normalises = False
 
     def __init__(self, agent: Rnd, spec: EnvSpec, net: Net) -> None:
         """Creates the random network and its predictor.
