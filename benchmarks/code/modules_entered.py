@@ -179,10 +179,7 @@ def turns(
 def remote_insert(folder: Path) -> Entered:
     table = TableConfig(name="replay", columns={"x": Column(dtype="float32")})
     config = StoreConfig.of([table], memory_bytes=1 << 20, listen="127.0.0.1:0")
-    with (
-        Store(config) as server,
-        Store.connect(str(server.address)) as client,
-    ):
+    with Store(config) as server, Store.connect(str(server.address)) as client:
         replay = client.table("replay")
         replay.insert("a", 0, {"x": np.float32(0)})
         client.flush()

@@ -66,12 +66,7 @@ ROWS = {
     "invaders-minatar": Row("minatar/SpaceInvaders", "ppo", (MINUTES, "30"), 60.0),
     "doorkey-ppo": Row("minigrid/DoorKey-5x5", "ppo", (MINUTES, "10"), 0.95),
     "repeat-r2d2": Row("popgym/RepeatPreviousEasy", "r2d2", (MINUTES, "15"), 0.5),
-    "repeat-ppo": Row(
-        "popgym/RepeatPreviousEasy",
-        "ppo",
-        (MINUTES, "15"),
-        0.5,
-    ),
+    "repeat-ppo": Row("popgym/RepeatPreviousEasy", "ppo", (MINUTES, "15"), 0.5),
     # Without memory, one guess in four is right, so the best return is -0.5.
     "repeat-dqn": Row("popgym/RepeatPreviousEasy", "dqn", (MINUTES, "15"), -0.6),
 }

@@ -60,10 +60,7 @@ _SELFPLAY = (
     "store.min_rows=200",
     "launch.roles.selfplay.count=2",
 )
-_FRAMES = (
-    "inference.backend=torch",
-    "launch.roles.actor.count=2",
-)
+_FRAMES = ("inference.backend=torch", "launch.roles.actor.count=2")
 
 
 Alive = tuple[int, int]

@@ -1,8 +1,7 @@
-"""Compares steps per CPU-second of PPO, APPO and SAC with those of other libraries.
+"""Compares PPO, APPO, SAC, PQN and DQN with other libraries, in CPU-seconds.
 
-    pip install stable-baselines3==2.9.2 opencv-python-headless mujoco
-    python benchmarks/training/peers.py ppo --rounds 3 [--peer-python PYTHON]
-    python benchmarks/training/peers.py sac|small-sac --rounds 3 [--peer-python PYTHON]
+    pip install stable-baselines3==2.9.2 opencv-python-headless sbx-rl==0.28.0
+    python benchmarks/training/peers.py ppo|solved --rounds 3 [--peer-python PYTHON]
 
     python -m venv SF && SF/bin/pip install torch sample-factory==2.1.1 \\
         gymnasium==0.29.1 numpy==1.26.4 ale-py==0.10.1
@@ -10,19 +9,23 @@
     SF/bin/pip install opencv-python-headless
     python benchmarks/training/peers.py appo --rounds 2 --peer-python SF/bin/python
 
-``ppo``: Pong on one thread, against stable-baselines3. ``sac``: Hopper, ``small-sac``:
-Pendulum, on one thread, one gradient step per agent step, against stable-baselines3.
-``appo``: Pong with two actor processes, against Sample Factory. Both sides have the
-same network, environment copies, unroll lengths, epochs and batches; tengen runs in
-float32, as the others do, and in bfloat16. Each program makes a short and a long run;
-the rate is computed from the differences, which exclude imports. CPU-seconds cover all
-processes of a program.
+``ppo``: Pong on one thread, against stable-baselines3. ``appo``: Pong with two actor
+processes, against Sample Factory. Both sides have the same network, environment copies,
+unroll lengths, epochs and batches; tengen runs in float32, as the others do, and in
+bfloat16. Each program makes a short and a long run; the rate is computed from the
+differences, which exclude imports. CPU-seconds cover all processes of a program.
+
+``solved``: Pendulum-v1 and CartPole-v1 on one thread with each library's defaults; a
+round is a seed. The others train until 100 greedy episodes reach the return, without
+the CPU-seconds of imports and evaluation. tengen trains for fixed frames, without the
+CPU-seconds of a run of one turn.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
+import subprocess
 import sys
 import tempfile
 from abc import ABC, abstractmethod
@@ -31,13 +34,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.harness import run_command, tengen
+from benchmarks.harness import report_of, run_command, tengen
 
 from tengen.run import RunDirectory
 from tengen.run.actor_counts import read_actor_counts
 
 UNROLL, EPOCHS, BATCH, NUM_ENVS = 128, 4, 256, 8
-BATCH_SETTINGS = ("learner.batch_size", "store.samples_per_item")
 
 
 class Comparison(ABC):
@@ -163,36 +165,44 @@ class Appo(Comparison):
         return words, ppo_settings(self.num_actors)
 
 
-class Sac(Comparison):
-    """SAC on one thread: one gradient step per agent step."""
-
-    peer_name = "stable-baselines3"
-    few, many, first = 2_000, 8_000, 1_000
-
-    def __init__(self, suite: str, task: str, num_units: int, batch: int) -> None:
-        self.suite, self.task, self.num_units, self.batch = (
-            suite,
-            task,
-            num_units,
-            batch,
-        )
-
-    def peer(self, python: str, num_steps: int, folder: Path) -> list[str]:
-        code = f"""
-import torch
+# Task, return, steps between evaluations, the others' class, tengen's agents and frames
+SOLVED = (
+    ("Pendulum-v1", -170, 1_000, "SAC", {"sac": 3_000}),
+    ("CartPole-v1", 475, 8_192, "PPO", {"ppo": 60_000, "pqn": 60_000, "dqn": 60_000}),
+)
+SOLVE = """
+import importlib, sys, time, gymnasium, torch
 torch.set_num_threads(1)
-from stable_baselines3 import SAC
-SAC("MlpPolicy", "{self.task}", batch_size={self.batch}, learning_starts={self.first},
-    policy_kwargs={{"net_arch": [{self.num_units}] * 2}}, seed=1, device="cpu",
-).learn({num_steps})
+from stable_baselines3.common.evaluation import evaluate_policy
+library, kind, task, least, every, seed = sys.argv[1:]
+kind = getattr(importlib.import_module(library), kind)
+seconds, mean, env = 0.0, float("-inf"), gymnasium.make(task)
+agent = kind("MlpPolicy", task, seed=int(seed), device="cpu")
+while mean < float(least):
+    start = time.process_time()
+    agent.learn(int(every), reset_num_timesteps=False)
+    seconds += time.process_time() - start
+    mean, _ = evaluate_policy(agent, env, 100)
+    steps = agent.num_timesteps
+    print(library, task, f"{steps} steps, {seconds:.1f} CPU-s: {mean}", flush=True)
 """
-        return [python, "-c", code]
 
-    def ours(self, num_steps: int) -> tuple[tuple[object, ...], dict[str, Any]]:
-        settings = {"store.min_items": self.first, "net.num_units": self.num_units}
-        settings |= dict.fromkeys(BATCH_SETTINGS, self.batch)
-        words = (self.suite, "--agent", "sac", "--threads", 1, "--seed", 1)
-        return words, settings
+
+def solve(python: str, seed: int) -> None:
+    """Prints returns and CPU-seconds of each library on small tasks, with defaults."""
+    for task, least, every, kind, agents in SOLVED:
+        for library in ("stable_baselines3", "sbx"):
+            words = (library, kind, task, str(least), str(every), str(seed))
+            subprocess.run([python, "-c", SOLVE, *words], check=True)
+        for agent, frames in agents.items():
+            with tempfile.TemporaryDirectory() as place:
+                ours = ["train", task, "--agent", agent, "--launch", "inline"]
+                ours += ["--threads", "1", "--seed", str(seed), "--frames"]
+                start_s = run_command(tengen(*ours, 1, "--out", f"{place}/start"))
+                cpu_s = run_command(tengen(*ours, frames, "--out", f"{place}/run"))
+                found = report_of("eval", f"{place}/run", "--episodes", 100)
+            mean, cpu_s = found["mean_return"], cpu_s - start_s
+            print("tengen", agent, task, f"{frames} frames, {cpu_s:.1f} CPU-s: {mean}")
 
 
 def ppo_settings(num_actors: int) -> dict[str, Any]:
@@ -211,18 +221,19 @@ def ppo_settings(num_actors: int) -> dict[str, Any]:
 
 def main() -> None:
     """Prints a line for each program and round."""
-    sac = Sac("mujoco/Hopper", "Hopper-v5", 256, BATCH)
-    small = Sac("Pendulum-v1", "Pendulum-v1", 64, 100)
-    agents = {"ppo": Ppo(), "appo": Appo(), "sac": sac, "small-sac": small}
+    agents = {"ppo": Ppo(), "appo": Appo()}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("agent", choices=agents)
+    parser.add_argument("agent", choices=[*agents, "solved"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
         "--peer-python", default=sys.executable, help="has the other library (this one)"
     )
     args = parser.parse_args()
-    compared = agents[args.agent]
-    for _ in range(args.rounds):
+    for number in range(args.rounds):
+        if args.agent == "solved":
+            solve(args.peer_python, number + 1)
+            continue
+        compared = agents[args.agent]
         for name in (compared.peer_name, "float32", "bfloat16"):
             few, few_s = compared.measured(name, args.peer_python, compared.few)
             many, many_s = compared.measured(name, args.peer_python, compared.many)

@@ -14,10 +14,11 @@ which keeps a policy over few actions almost uniform.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
     from tengen.actors import ActionDraws
     from tengen.nets import Net
 
+# Maximum number of numbers in an observation and an action for a small network.
+_MOST_SMALL = 8
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sac(EnvironmentAgent):
@@ -87,6 +91,12 @@ class Sac(EnvironmentAgent):
     legal discrete actions."""
     entropy_share: ClassVar[float] = 0.5
     """The default target entropy for discrete actions, as a share of the maximum."""
+
+    def for_environment(self, spec: EnvSpec) -> Self:
+        """Returns the agent with faster target critics for a small network."""
+        if not _is_small(spec):
+            return self
+        return dataclasses.replace(self, target_rate=0.01)
 
     @classmethod
     def refusal_of(cls, actions: ActionSpec) -> str:
@@ -134,30 +144,41 @@ class Sac(EnvironmentAgent):
         return ItemLayout(num_steps=2, period=1, state=dict(state))
 
     def default_net(self, spec: EnvSpec) -> NetConfig:
-        """Returns the paper's network if observations are vectors; see ``net_for``."""
-        return net_for(spec, MlpConfig(num_units=256, activation="relu"))
+        """Returns the paper's network if observations are vectors; see ``net_for``.
+
+        Layers have 256 units, or 64 if observation and action have few numbers.
+        """
+        num_units = 64 if _is_small(spec) else 256
+        return net_for(spec, MlpConfig(num_units=num_units, activation="relu"))
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
-        """Returns a uniform replay that allows one optimizer step per item."""
+        """Returns a uniform replay that allows one optimizer step per item.
+
+        With a small network two, because they take little time.
+        """
         batch_size = self.default_learner(spec).batch_size
         return ReplayConfig(
             sampler="uniform",
             max_items=1_000_000,
             min_items=1_000,
-            samples_per_item=float(batch_size),
+            samples_per_item=float(batch_size * (2 if _is_small(spec) else 1)),
         )
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
         """See ``EnvironmentAgent.default_learner``.
 
-        As in the paper, the batch size is 256 and the learning rate is constant.
+        As in the paper, the batch size is 256 and the learning rate is constant. Small
+        networks have batches of 64, a higher rate, and an average of about 100 steps,
+        without which a single evaluation may be far below those around it.
         """
+        is_small = _is_small(spec)
         return plain_learner(
-            batch_size=256,
-            learning_rate=7e-4,
+            batch_size=64 if is_small else 256,
+            learning_rate=2e-3 if is_small else 7e-4,
             # The papers do not clip gradients.
             max_grad_norm=1e9,
             cooldown=0.0,
+            average_decay=0.99 if is_small else 0.0,
         )
 
     def make_update(self, task: str, net: Net, store: ExperienceConfig) -> SacUpdate:
@@ -338,6 +359,14 @@ class SacUpdate(Update):
         noise = columns["noise"][:, step]
         action, log_prob = losses.squashed_sample(outputs, noise)
         return Drawn(action, log_prob, -log_prob)
+
+
+def _is_small(spec: EnvSpec) -> bool:
+    """Returns whether observation and action have few numbers, as in Pendulum-v1."""
+    tensors = spec.observations.values()
+    num_inputs = sum(tensor.num_entries for tensor in tensors)
+    num_inputs += sum(spec.actions.num_choices) or len(spec.actions.low)
+    return spec.num_agents == 1 and num_inputs <= _MOST_SMALL
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,15 @@ class Experience(Protocol):
         """Whether all experience added by this process survives a kill. Thread-safe."""
         ...
 
+    @property
+    def num_together(self) -> int:
+        """Maximum number of batches on loan, at least 1.
+
+        Above 1, each batch is the same whether or not the previous ones were
+        acknowledged, and items have no priorities.
+        """
+        ...
+
     def refresh(self) -> int:
         """Reads new experience; returns the number of new rows or items."""
         ...

@@ -20,37 +20,47 @@ class BatchAhead:
     """Samples batches in sequence, at most one in advance. Not thread-safe.
 
     Args:
-        sample: Samples a batch; called on this object's own thread.
+        sample: Samples the batch of a number of learner steps.
+        has_thread: Whether ``sample`` is called on this object's own thread, instead of
+            the caller's. The order of all calls is the same.
     """
 
-    def __init__(self, sample: Callable[[], Batch]) -> None:
+    def __init__(self, sample: Callable[[int], Batch], *, has_thread: bool) -> None:
         self._sample = sample
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="learner-sample")
-        self._next: Future[Batch] | None = None
+        self._pool: ThreadPoolExecutor | None = None
+        if has_thread:
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="learner-sample")
+        self._next: Future[Batch] | Batch | None = None
 
     @property
     def is_under_way(self) -> bool:
         """Whether a batch is being sampled, or is sampled and not taken yet."""
         return self._next is not None
 
-    def take(self) -> Batch:
+    def take(self, num_steps: int = 1) -> Batch:
         """Returns the batch sampled in advance, or samples one. Blocks."""
-        future = self._next or self._pool.submit(self._sample)
+        found = self._next or self._begun(num_steps)
         self._next = None
-        return future.result()
+        return found.result() if isinstance(found, Future) else found
 
-    def begin(self) -> None:
+    def begin(self, num_steps: int) -> None:
         """Starts to sample the next batch; ``is_under_way`` must be false."""
-        self._next = self._pool.submit(self._sample)
+        self._next = self._begun(num_steps)
 
     def settle(self) -> None:
         """Blocks until no batch is being sampled."""
-        if self._next is not None:
+        if isinstance(self._next, Future):
             wait([self._next])
 
     def close(self) -> None:
         """Ends the sampling thread, after completing a batch that has begun. Blocks."""
-        self._pool.shutdown()
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _begun(self, num_steps: int) -> Future[Batch] | Batch:
+        if self._pool is None:
+            return self._sample(num_steps)
+        return self._pool.submit(self._sample, num_steps)
 
 
 class LearnedRows(NamedTuple):

@@ -19,6 +19,7 @@ from torch import Tensor
 from tengen.closable import Closable
 from tengen.errors import RunError
 from tengen.experience import Experience
+from tengen.experience.steps.mixing import joined
 from tengen.learners.batches import (
     BatchAhead,
     joined_priorities,
@@ -83,6 +84,7 @@ class Learner(Closable):
         experience: Experience | None,
         *,
         num_threads: int = 1,
+        num_together: int = 1,
         device: str = "cpu",
         team: Team | None = None,
     ) -> None:
@@ -95,6 +97,8 @@ class Learner(Closable):
             experience: The source of batches; None for a follower.
             num_threads: Maximum number of parts of a batch computed in parallel, at
                 most ``config.num_shards``. It does not affect the result.
+            num_together: Maximum number of batches of a small network that are sampled
+                and prepared together; see ``Experience.num_together``.
             device: The torch device on which the learner computes.
             team: The followers of this learner; None if it has no followers.
         """
@@ -123,7 +127,11 @@ class Learner(Closable):
         self.num_lost = 0
         self._shards = self._make_shards(config.num_shards)
         self._recorded = self._make_recorded()
-        self._ahead = BatchAhead(self._sample)
+        # A hand-over to a thread takes as long as the step of a small network.
+        has_thread = team is not None or not self._is_small
+        is_single = has_thread or update.max_lag is not None
+        self._num_together = 1 if is_single else num_together
+        self._ahead = BatchAhead(self._sample, has_thread=has_thread)
 
     @property
     def num_steps(self) -> int:
@@ -140,14 +148,14 @@ class Learner(Closable):
         """Performs learner steps on ``num_steps`` batches; yields each step's metrics.
 
         While the learner trains on one batch, the next batch is sampled in the
-        background, always in the same order. After the last step no batch is in flight,
-        so the state can be saved. If the caller stops early, the next call uses the
-        batch in flight.
+        background, always in the same order; a small network's batches are sampled in
+        the caller's thread. After the last step no batch is in flight, so the state can
+        be saved. If the caller stops early, the next call uses the batch in flight.
 
         Args:
             num_steps: Number of batches to sample.
-            stop: When set, sampling stops. At most two more steps follow, and then the
-                state can be saved.
+            stop: When set, sampling stops. The steps on at most two more samples
+                follow, and then the state can be saved.
 
         Yields:
             Metrics of one step: ``loss`` and its named parts, ``grad_norm``,
@@ -164,17 +172,18 @@ class Learner(Closable):
             if self._team is not None and not self._ahead.is_under_way:
                 self._team.settle(self)
             start_s = time.perf_counter()
-            batch = self._ahead.take()
+            batch = self._ahead.take(min(left, self._num_together))
+            count = max(1, len(batch.keys) // self.config.batch_size)
             is_stopping = stop is not None and stop.is_set()
             # Do not sample in advance if the team is about to change, because a change
             # must not happen while a batch is being sampled.
             is_due = self._team is not None and self._team.is_due
-            if left > 1 and not is_stopping and not is_due:
-                self._ahead.begin()
+            if left > count and not is_stopping and not is_due:
+                self._ahead.begin(min(left - count, self._num_together))
             sampled_s = time.perf_counter()
             num_before = self.optimizer.num_steps
             try:
-                metrics, priorities = self._train(batch)
+                found, priorities = self._train(batch, count)
             except GroupLost as error:
                 num_applied = self.optimizer.num_steps - num_before
                 left -= self._give_up(batch, error, num_applied)
@@ -184,10 +193,12 @@ class Learner(Closable):
             # Wait, so that the next batch is always sampled before priorities change.
             self._ahead.settle()
             batch.ack(priorities)
-            metrics["sample_wait_s"] = sampled_s - start_s
-            metrics["train_s"] = time.perf_counter() - sampled_s
-            left -= 1
-            yield metrics
+            train_s = time.perf_counter() - sampled_s
+            left -= count
+            for metrics in found:
+                metrics["sample_wait_s"] = (sampled_s - start_s) / count
+                metrics["train_s"] = train_s / count
+                yield metrics
             if is_stopping and not self._ahead.is_under_way:
                 return
 
@@ -204,7 +215,7 @@ class Learner(Closable):
             GroupLost: The step was abandoned; the batch is not acknowledged.
             RunError: See ``steps``.
         """
-        metrics, priorities = self._train(batch)
+        (metrics,), priorities = self._train(batch, 1)
         batch.ack(priorities)
         return metrics
 
@@ -313,11 +324,13 @@ class Learner(Closable):
                 "the requested steps"
             )
 
-    def _sample(self) -> Batch:
+    def _sample(self, num_steps: int) -> Batch:
         assert self._experience is not None
         num_samples = self.config.batch_size
         if self.group.size == 1:
-            return self._experience.sample(num_samples)
+            return joined(
+                [self._experience.sample(num_samples) for _ in range(num_steps)]
+            )
         assert self._team is not None
         bounds = row_bounds(num_samples, self._num_parts, self.group.size)
         divided = self._experience.divide(num_samples, *bounds[0])
@@ -349,12 +362,21 @@ class Learner(Closable):
         return 2
 
     def _train(
-        self, batch: Batch
-    ) -> tuple[dict[str, float], NDArray[np.float64] | None]:
-        """Trains on a batch; returns mean metrics and the priorities of its items."""
+        self, batch: Batch, num_steps: int
+    ) -> tuple[list[dict[str, float]], NDArray[np.float64] | None]:
+        """Trains on a batch; returns mean metrics and the priorities of its items.
+
+        Args:
+            batch: A batch.
+            num_steps: Number of learner steps, which share the batch equally. If there
+                are several, the items have no priorities.
+
+        Returns:
+            The metrics of each learner step, and the priorities.
+        """
         rows = rows_to_learn(batch, self._update, self.group, self.num_steps)
         if rows.num_rows == 0:
-            return rows.metrics, None
+            return [rows.metrics], None
         # A single thread runs all steps on a batch in one call, because passing each
         # part to the thread would take long relative to the step of a small network.
         is_one_thread = self._shards.num_threads == 1
@@ -362,14 +384,31 @@ class Learner(Closable):
             columns = {
                 name: placed(array, self._device) for name, array in rows.arrays.items()
             }
-            work = functools.partial(self._train_on, columns, rows.num_rows)
-            means, priorities = self._shards.run(work) if is_one_thread else work()
+            work = functools.partial(
+                self._train_on_parts, columns, rows.num_rows, num_steps
+            )
+            found, priorities = self._shards.run(work) if is_one_thread else work()
         except torch.OutOfMemoryError as error:
             raise RunError(
                 f"learner.batch_size ({self.config.batch_size}) does not fit the "
                 f"memory of {self._device}; lower it, or raise learner.num_shards"
             ) from error
-        return {**means, **rows.metrics}, priorities
+        return [{**means, **rows.metrics} for means in found], priorities
+
+    def _train_on_parts(
+        self, columns: dict[str, Tensor], num_rows: int, num_steps: int
+    ) -> tuple[list[dict[str, float]], NDArray[np.float64] | None]:
+        """Trains on equal parts of a batch, one per learner step; see ``_train``."""
+        if num_steps == 1:
+            means, priorities = self._train_on(columns, num_rows)
+            return [means], priorities
+        size = num_rows // num_steps
+        parts = zip(*(torch.split(x, size) for x in columns.values()), strict=True)
+        found = []
+        for part in parts:
+            means, _ = self._train_on(dict(zip(columns, part, strict=True)), size)
+            found.append(means)
+        return found, None
 
     def _train_on(
         self, columns: dict[str, Tensor], num_rows: int

@@ -307,7 +307,10 @@ class _Program:
                 slot = 0 if address in places else known[address]
                 operands.append((slot, offset, TYPES[x.dtype], strides))
             self._program.add(step.kind, step.sizes, operands, step.constants)
-        self._results = {
+        # The memory of the last run, and the results in it.
+        self._memory: Tensor | None = None
+        self._results: Tensors = {}
+        self._places = {
             name: _Place(
                 x.dtype,
                 x.shape,
@@ -325,12 +328,14 @@ class _Program:
             memory: At least ``num_bytes`` bytes.
         """
         given = [x.contiguous() for x in inputs.values()]
-        addresses = [memory.data_ptr(), *(x.data_ptr() for x in given)]
-        self._addresses[: len(addresses)] = addresses
+        self._addresses[1 : 1 + len(given)] = [x.data_ptr() for x in given]
+        if memory is not self._memory:
+            self._memory, self._addresses[0] = memory, memory.data_ptr()
+            self._results = {name: at.of(memory) for name, at in self._places.items()}
         self._program.run(self._addresses)
         # Networks cache numbers that they derive from tensors until these change.
         torch.autograd.graph.increment_version(self._changed)
-        return {name: place.of(memory) for name, place in self._results.items()}
+        return self._results
 
 
 def _lifted(recording: Recording, other: Recording) -> set[int]:

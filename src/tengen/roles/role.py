@@ -246,11 +246,15 @@ def make_role(
         raise UsageError(f"role ({name}) is not known; {did_you_mean(name, ROLES)}")
     run = with_games(config, run)
     module, _, attribute = ROLES[name].partition(":")
-    # Garbage collection would take a tenth of the time that importing torch takes.
+    # Garbage collection would take a tenth of the time that importing torch takes, and
+    # later visit the imported objects in vain.
     was_enabled = gc.isenabled()
     gc.disable()
     try:
+        is_new = module not in sys.modules
         role = getattr(importlib.import_module(module), attribute)
+        if is_new:
+            gc.freeze()
     finally:
         if was_enabled:
             gc.enable()

@@ -75,6 +75,7 @@ def learner_of(
     inherits=False,
     optimizer=None,
     net=None,
+    num_together=1,
     **fields,
 ):
     """Returns a small learner of an agent, and its items."""
@@ -102,7 +103,7 @@ def learner_of(
     if not is_recordable:
         update.is_recordable = False
     items = MadeUpItems(agent, spec, agent.layout(net.signature.state).num_steps)
-    return Learner(config, net, update, items, num_threads=1), items
+    return Learner(config, net, update, items, num_together=num_together), items
 
 
 AGENTS = [
@@ -174,7 +175,8 @@ def test_a_resumed_learner_makes_the_same_steps(kind, task):
         for _ in learner.steps(3):
             pass
         expected = learner.state().tensors
-    other, items = learner_of(kind, task)
+    # Batches that are sampled together make the same steps.
+    other, items = learner_of(kind, task, num_together=2 if "sac" in kind else 1)
     with other:
         # Programs recorded before the state was loaded must not write old moments.
         other.step()
@@ -298,16 +300,8 @@ FUNCTIONS = {
     "large integers": lambda x, y: (x > 0).long() + 2**53,
     "assertion": lambda x, y: asserted(x) * y,
 }  # fmt: skip
-EAGER = {
-    "integers",
-    "other dtypes",
-    "unknown",
-    "a value",
-    *"""extreme|empty|numpy
-numpy in place|sum in numpy|changed number|bytes|large integers|assertion""".replace(
-        "\n", "|"
-    ).split("|"),
-}
+EAGER = "integers|other dtypes|unknown|a value|extreme|empty|numpy|numpy in place|"
+EAGER += "sum in numpy|changed number|bytes|large integers|assertion"
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -329,7 +323,7 @@ def test_operations_are_those_of_torch(name):
         for key, expected in function(given).items():
             found = recorded(function, given)[key]
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-    assert recorded.is_recorded == (name not in EAGER)
+    assert recorded.is_recorded == (name not in EAGER.split("|"))
 
 
 def test_each_shape_has_a_program_and_other_memory_changes_once():

@@ -87,8 +87,9 @@ def plain_learner(
     max_grad_norm: float,
     epsilon: float = 1e-8,
     cooldown: float = 1.0,
+    average_decay: float = 0.0,
 ) -> LearnerConfig:
-    """Returns a learner with Adam: no weight decay, warm-up or averaged weights.
+    """Returns a learner with Adam, without weight decay and warm-up.
 
     A batch is one shard. See ``LearnerConfig`` and ``AdamWConfig`` for the arguments.
     """
@@ -101,7 +102,7 @@ def plain_learner(
             num_warmup_steps=0,
             cooldown=cooldown,
             max_grad_norm=max_grad_norm,
-            average_decay=0.0,
+            average_decay=average_decay,
             epsilon=epsilon,
         ),
     )

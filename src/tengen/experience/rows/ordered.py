@@ -38,7 +38,10 @@ class OrderedExperience(ABC, Generic[D]):
     Attributes:
         manifest: The manifest given to the constructor.
         num_drawn: Number of batches lent so far, which is the index of the next batch.
+        num_together: 1; see ``Experience``.
     """
+
+    num_together = 1
 
     def __init__(self, manifest: Manifest, num_batches: int) -> None:
         self.manifest = manifest

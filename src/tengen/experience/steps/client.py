@@ -66,8 +66,13 @@ class StepDraws:
             self.demos = StepDraws(store, columns, layout, config, name=DEMOS)
         self._mixture = mixture
         self._store = store
-        self._columns = columns
         self._table = store.table(name)
+        # The columns that the table stores packed, and their shapes before packing.
+        self._packed = {
+            name: column.shape
+            for name, column in columns.items()
+            if self.stored[name] != column
+        }
         # Serializes sampling and acknowledgements, which run in different threads.
         self._lock = threading.Lock()
 
@@ -139,7 +144,7 @@ class StepDraws:
                 f"experience ({self.name}) had too few items for "
                 f"{self.config.timeout_s:g} s; check whether the actors are alive"
             ) from error
-        columns = unpack_batch(drawn.columns, self._columns, self.stored)
+        columns = unpack_batch(drawn.columns, self._packed)
         return dataclasses.replace(
             drawn,
             columns=self.layout.join(columns),

@@ -151,8 +151,9 @@ class ItemLayout:
             The same columns ``[B, num_steps, ...]``, and the states ``[B, ...]``.
         """
         first = self.num_before
-        joined = {name: column[:, first:] for name, column in columns.items()}
+        joined = dict(columns)
         if first:
+            joined = {name: column[:, first:] for name, column in columns.items()}
             # An input is from an earlier episode if its own step, or a later step
             # before the item, is a reset step.
             is_reset = columns["is_reset"][:, :first] != 0
@@ -233,21 +234,17 @@ def pack_steps(
 
 
 def unpack_batch(
-    drawn: Mapping[str, Any],
-    columns: Mapping[str, Column],
-    stored: Mapping[str, Column],
+    drawn: Mapping[str, Any], packed: Mapping[str, tuple[int, ...]]
 ) -> dict[str, Any]:
     """Unpacks a batch from a table; returns its columns by flat name.
 
     Args:
         drawn: The sampled columns, nested.
-        columns: Columns of a step before ``pack_steps``, by flat name.
-        stored: The table's columns, by flat name.
+        packed: The shapes of the columns to unpack, by flat name.
     """
     flat = dict(_flat(drawn))
-    for name, column in columns.items():
-        if stored[name] != column:
-            flat[name] = unpack(flat[name], column.shape)
+    for name, shape in packed.items():
+        flat[name] = unpack(flat[name], shape)
     return flat
 
 

@@ -35,6 +35,11 @@ from tengen.experience.steps.slot_writer import FirstPriorities, SlotWriter
 from tengen.store import Batch, Column, Store, StoreConfig
 from tengen.transport import NetDoor
 
+# Maximum number of batches on loan, and of their bytes. More would leave the
+# processor's cache.
+_MOST_TOGETHER = 16
+_MOST_BYTES = 1 << 20
+
 
 class StepTable(StepDraws):
     """A table of steps as ``Experience``. One thread samples; other threads may write.
@@ -64,6 +69,8 @@ class StepTable(StepDraws):
 
     Attributes:
         room: The maximum memory and disk space of the table.
+        num_together: See ``Experience.num_together``. Above 1 only if items are sampled
+            with equal probability and all steps are in memory.
     """
 
     def __init__(
@@ -103,6 +110,11 @@ class StepTable(StepDraws):
             num_demos=num_demos,
         )
         self.room = plan.room
+        self.num_together = 1
+        is_even = config.sampler == "uniform" and mixture is None
+        if is_even and plan.room.memory_bytes >= plan.budget.whole_memory_bytes:
+            batch_bytes = batch_size * plan.table.item_bytes
+            self.num_together = max(1, min(_MOST_TOGETHER, _MOST_BYTES // batch_bytes))
         durable: dict[str, Any] = {}
         if not config.is_queue:
             folder.parent.mkdir(parents=True, exist_ok=True)

@@ -272,6 +272,7 @@ class LearnRole(Role):
             self._config.agent.make_update(self._config.task, net, self._config.store),
             self._experience,
             num_threads=self._context.num_threads,
+            num_together=self._experience.num_together,
             device=self._device,
             team=None if self._leading is None else self._leading.team,
         )

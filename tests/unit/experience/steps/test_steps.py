@@ -41,22 +41,15 @@ def test_a_closed_block_is_an_item_at_once(tmp_path):
         assert steps.table.available() == 2
         assert steps.append(3, version=8, is_reset=[[1, 0, 1, 0], [0, 0, 0, 0]]) == 2
         columns = steps.all_items()
-        assert items_of(columns) == [
-            [0, 1, 2, 3],
-            [1000, 1001, 1002, 1003],
-            [3, 4, 5, 6],
-            [1003, 1004, 1005, 1006],
-        ]
+        firsts = [0, 1000, 3, 1003]
+        assert items_of(columns) == [list(range(n, n + 4)) for n in firsts]
         assert columns["model_version"].tolist() == [[7] * 4] * 2 + [[8] * 4] * 2
         assert columns["is_reset"].tolist()[2] == [1, 0, 1, 0]
         # Nothing is shared: the closing step lies there once more.
         assert num_stored(steps) == 2 * (4 + 4)
         # Frames are what was done, and neither resets nor the closing steps.
-        assert steps.table.describe() == {
-            "num_items": 0,
-            "num_rows": 12 - 2,
-            "num_episodes": 2,
-        }
+        counts = {"num_items": 0, "num_rows": 12 - 2, "num_episodes": 2}
+        assert steps.table.describe() == counts
 
 
 def test_steps_of_overlapping_items_lie_in_the_store_once(tmp_path):
@@ -194,15 +187,9 @@ def test_what_is_available_is_drawn_without_waiting_and_no_more(
 ):
     rng = np.random.default_rng(1)
     num_items = num_samples = 0
-    with Steps(
-        tmp_path,
-        SINGLE,
-        batch_size=1000,
-        sampler="uniform",
-        max_items=50,
-        min_items=min_items,
-        samples_per_item=samples_per_item,
-    ) as steps:
+    limits = {"samples_per_item": samples_per_item, "min_items": min_items}
+    uniform = {"sampler": "uniform", "max_items": 50, **limits}
+    with Steps(tmp_path, SINGLE, batch_size=1000, **uniform) as steps:
         for _ in range(100):
             num_items += steps.append(int(rng.integers(1, 6)))
             available = steps.table.available()
@@ -213,6 +200,23 @@ def test_what_is_available_is_drawn_without_waiting_and_no_more(
                 num_samples += wanted
             assert num_samples <= samples_per_item * num_items
         assert num_samples > 0.9 * samples_per_item * (num_items - 50)
+
+
+def test_a_uniform_replay_lends_the_same_batches_together(tmp_path):
+    config = {"sampler": "uniform", "max_items": 50, "samples_per_item": 9.0}
+    found = []
+    for count in (1, 4):
+        with Steps(tmp_path / str(count), SINGLE, **config) as steps:
+            steps.append(20)
+            assert steps.table.num_together >= 4
+            keys = []
+            for _ in range(4 // count):
+                lent = [steps.table.sample(5) for _ in range(count)]
+                keys += [batch.keys.tolist() for batch in lent]
+                for batch in lent:
+                    batch.ack()
+            found.append(keys)
+    assert found[0] == found[1]
 
 
 def test_what_does_not_come_in_time_is_told(tmp_path):
