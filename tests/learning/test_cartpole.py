@@ -75,8 +75,6 @@ MAX_FRAMES = {
 SETTINGS = {
     # With the default, half of the maximum, training returns stay below the threshold.
     ("masac", SIGNALS): ("agent.target_entropy=0.1",),
-    # Training returns are those of epsilon-greedy actions.
-    **dict.fromkeys([("qmix", SIGNALS), ("vdn", SIGNALS)], ("agent.epsilon=0.2",)),
     ("r2d2", MAZE): ("agent.actor.turn_steps=180",),
     ("sac", REACH): ("agent.actor.turn_steps=64", "net.num_units=64"),
 }

@@ -10,14 +10,14 @@ Differs from the papers of ``vdn`` and ``qmix``: items are sequences of a fixed 
 not episodes, and a recurrent network begins with the stored state and a burn-in, as in
 R2D2; exploration is constant and differs between the copies (``EpsilonAgent``); the
 reward of the team is the mean over its agents that acted; an agent that is not in the
-episode adds a Q value of 0; a truncated episode bootstraps; rewards are divided by the
-scale of returns; the optimizer is AdamW without weight decay, not RMSprop.
+episode adds a Q value of 0; a truncated episode bootstraps; the optimizer is AdamW
+without weight decay, not RMSprop.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -31,7 +31,6 @@ from tengen.actors import (
 )
 from tengen.agents.default_nets import net_for
 from tengen.agents.environment_agent import EnvironmentAgent, plain_learner
-from tengen.agents.policy_update import ReturnScale, RunningSquare
 from tengen.agents.q_agent import (
     LEAST_PRIORITY,
     EpsilonAgent,
@@ -60,9 +59,6 @@ if TYPE_CHECKING:
 
 # Weight of the largest TD error in the priority of a sequence, as in R2D2.
 _ETA = 0.9
-# Small rewards are scaled up: an optimizer step changes the values of all actions by
-# about the learning rate, which must be less than the difference of two actions.
-_LEAST_SCALE, _SCALE_DECAY = 0.01, 0.999
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,11 +120,6 @@ class TeamAgent(TeamItems, EpsilonAgent):
 
     is_duelling: bool = False
     """Whether the network has duelling heads; the papers have none."""
-    epsilon: float = bounded(0.8, 0, 1)
-    """See ``EpsilonAgent``. A team that stands still by mistake does so until the end
-    of the episode unless its agents explore, and then its experience is of no use."""
-    epsilon_power: float = bounded(12.0, 0, None, "raise it")
-    """See ``EpsilonAgent``; the copy that explores least has probability 0.055."""
     unroll_length: int = bounded(20, 1, 100_000, "use 20")
     """Number of steps with a loss in a sequence, 1 to 100,000."""
     burn_in: int = bounded(0, 0, 100_000, "use 0 without an LSTM")
@@ -190,11 +181,8 @@ class TeamUpdate(TargetUpdate):
 
     A batch has B sequences of T steps with the columns of ``TeamBlock``, ``[B, T,
     ...]``, and the states of the agents before the first step, ``[B, n, ...]``. The
-    last step is only for bootstrapping. The unit of values and TD errors is the running
-    scale of returns, which divides rewards. Legend: n agents, A actions.
+    last step is only for bootstrapping. Legend: n agents, A actions.
     """
-
-    later_state: tuple[str, ...] = ("return_scale",)
 
     def __init__(self, agent: TeamAgent, net: Net, store: ReplayConfig) -> None:
         """Creates the update, with a target network equal to ``net``.
@@ -207,25 +195,6 @@ class TeamUpdate(TargetUpdate):
         super().__init__(net, agent.target_period)
         self._agent = agent
         self.importance_exponent = store.importance_exponent_of_draws
-        square = RunningSquare(_LEAST_SCALE, _SCALE_DECAY)
-        self._scale = ReturnScale(agent.discount, square)
-
-    def minibatches(
-        self, net: Net, columns: dict[str, Tensor]
-    ) -> Iterator[dict[str, Tensor]]:
-        """Divides rewards by the scale of returns; see ``Update.minibatches``."""
-        reward, is_end = columns["reward"], columns["terminated"]
-        self._scale.observe(reward, is_end, columns["is_reset"], self.group)
-        yield {**columns, "reward": self._scale.scaled(reward)}
-
-    def state(self) -> dict[str, Tensor]:
-        """See ``Update.state``."""
-        return {**super().state(), **self._scale.state()}
-
-    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """See ``Update.load_state``."""
-        super().load_state(tensors)
-        self._scale.load_state(tensors)
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
         """See ``Update.loss``."""
