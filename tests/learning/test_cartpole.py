@@ -73,8 +73,6 @@ MAX_FRAMES = {
 (benchmarks/results/environments.md)."""
 
 SETTINGS = {
-    # Training returns are those of epsilon-greedy actions.
-    **dict.fromkeys([("qmix", SIGNALS), ("vdn", SIGNALS)], ("agent.epsilon=0.2",)),
     ("r2d2", MAZE): ("agent.actor.turn_steps=180",),
     ("sac", REACH): ("agent.actor.turn_steps=64",),
 }

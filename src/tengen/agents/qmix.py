@@ -57,7 +57,7 @@ class QmixUpdate(TeamUpdate):
             networks see the standardized state.
     """
 
-    later_state = (*TeamUpdate.later_state, *LATER_STANDARD)
+    later_state = LATER_STANDARD
 
     def __init__(
         self, agent: Qmix, net: Net, spec: envs.EnvSpec, store: ReplayConfig
@@ -88,8 +88,7 @@ class QmixUpdate(TeamUpdate):
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]
     ) -> Iterator[dict[str, Tensor]]:
-        """Standardizes the global state too; see ``TeamUpdate.minibatches``."""
-        (columns,) = super().minibatches(net, columns)
+        """Standardizes the global state; see ``Update.minibatches``."""
         learned = columns[GLOBAL_STATE][:, self._agent.burn_in :].flatten(0, 1)
         yield standardized_state(self.standard, columns, learned, self.group)
 

@@ -224,12 +224,10 @@ def test_targets_change_with_their_period():
     assert all(torch.equal(ours, theirs) for ours, theirs in pairs)
 
 
-def test_the_units_of_the_state_and_the_rewards_do_not_matter(tmp_path):
+def test_the_unit_of_the_state_does_not_matter(tmp_path):
     agent = Qmix(unroll_length=8, period=8, burn_in=2, target_period=1)
     net, columns = acted(agent, env_of(), tmp_path, 6)
-    columns["reward"] *= 0.3  # A first batch of large rewards is clipped.
     large = {**columns, "global_state": 3000.0 * columns["global_state"] + 500.0}
-    large["reward"] = 0.1 * columns["reward"]
     task = "tests.team_environments:Scripted"
     games.allow(task)
     found = []
@@ -247,7 +245,6 @@ def test_the_units_of_the_state_and_the_rewards_do_not_matter(tmp_path):
         again = {n: c[:1] for n, c in items.items()}
         (ours,), (theirs,) = (one.minibatches(net, again) for one in (update, other))
         assert torch.equal(ours["global_state"], theirs["global_state"])
-        assert torch.equal(ours["reward"], theirs["reward"])
         assert other.loss(net, rows).loss.item() == update.loss(net, rows).loss.item()
     assert found[1] == pytest.approx(found[0], rel=0.02)
 

@@ -10,14 +10,14 @@ Differs from the papers of ``vdn`` and ``qmix``: items are sequences of a fixed 
 not episodes, and a recurrent network begins with the stored state and a burn-in, as in
 R2D2; exploration is constant and differs between the copies (``EpsilonAgent``); the
 reward of the team is the mean over its agents that acted; an agent that is not in the
-episode adds a Q value of 0; a truncated episode bootstraps; rewards are divided by the
-scale of returns; the optimizer is AdamW without weight decay, not RMSprop.
+episode adds a Q value of 0; a truncated episode bootstraps; the optimizer is AdamW
+without weight decay, not RMSprop.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -31,7 +31,6 @@ from tengen.actors import (
 )
 from tengen.agents.bases.defaults import net_for, plain_learner
 from tengen.agents.bases.environment_agent import EnvironmentAgent
-from tengen.agents.bases.policy_update import ReturnScale, RunningSquare
 from tengen.agents.bases.q_agent import (
     LEAST_PRIORITY,
     SequenceAgent,
@@ -58,9 +57,6 @@ if TYPE_CHECKING:
 
 # Weight of the largest TD error in the priority of a sequence, as in R2D2.
 _ETA = 0.9
-# Small rewards are scaled up: an optimizer step changes the values of all actions by
-# about the learning rate, which must be less than the difference of two actions.
-_LEAST_SCALE, _SCALE_DECAY = 0.01, 0.999
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,11 +111,6 @@ class TeamAgent(TeamItems, SequenceAgent):
 
     is_duelling: bool = False
     """Whether the network has duelling heads; the papers have none."""
-    epsilon: float = 0.8
-    """See ``EpsilonAgent``. A team that stands still by mistake does so until the end
-    of the episode unless its agents explore, and then its experience is of no use."""
-    epsilon_power: float = 12.0
-    """See ``EpsilonAgent``; the copy that explores least has probability 0.055."""
     num_steps: int = 1
     """Number n of rewards in an n-step target before it bootstraps, 1 to 1,000."""
     actor: EnvironmentActorConfig = field(
@@ -154,40 +145,8 @@ class TeamUpdate(TargetUpdate[TeamAgent]):
 
     A batch has B sequences of T steps with the columns of ``TeamBlock``, ``[B, T,
     ...]``, and the states of the agents before the first step, ``[B, n, ...]``. The
-    last step is only for bootstrapping. The unit of values and TD errors is the running
-    scale of returns, which divides rewards. Legend: n agents, A actions.
+    last step is only for bootstrapping. Legend: n agents, A actions.
     """
-
-    later_state: tuple[str, ...] = ("return_scale",)
-
-    def __init__(self, agent: TeamAgent, net: Net, store: ReplayConfig) -> None:
-        """Creates the update, with a target network equal to ``net``.
-
-        Args:
-            agent: The agent's settings.
-            net: The network that all agents share.
-            store: The config of the table.
-        """
-        super().__init__(agent, net, store)
-        square = RunningSquare(_LEAST_SCALE, _SCALE_DECAY)
-        self._scale = ReturnScale(agent.discount, square)
-
-    def minibatches(
-        self, net: Net, columns: dict[str, Tensor]
-    ) -> Iterator[dict[str, Tensor]]:
-        """Divides rewards by the scale of returns; see ``Update.minibatches``."""
-        reward, is_end = columns["reward"], columns["terminated"]
-        self._scale.observe(reward, is_end, columns["is_reset"], self.group)
-        yield {**columns, "reward": self._scale.scaled(reward)}
-
-    def state(self) -> dict[str, Tensor]:
-        """See ``Update.state``."""
-        return {**super().state(), **self._scale.state()}
-
-    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """See ``Update.load_state``."""
-        super().load_state(tensors)
-        self._scale.load_state(tensors)
 
     def loss(self, net: Net, columns: dict[str, Tensor]) -> LossParts:
         """See ``Update.loss``."""
