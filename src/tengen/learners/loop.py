@@ -19,12 +19,7 @@ from torch import Tensor
 from tengen.closable import Closable
 from tengen.errors import RunError
 from tengen.experience import Experience
-from tengen.learners.batches import (
-    BatchAhead,
-    joined_priorities,
-    placed,
-    rows_to_learn,
-)
+from tengen.learners.batches import BatchAhead, joined_priorities, placed, rows_to_learn
 from tengen.learners.config import LearnerConfig
 from tengen.learners.group import ALONE, Group, GroupLost, Team, row_bounds
 from tengen.learners.optimizer import Optimizer
