@@ -37,11 +37,7 @@ from tengen.actors.environment import (
     EnvironmentPort,
     EnvironmentStats,
 )
-from tengen.actors.environment_rows import (
-    LAST_ACTION,
-    LAST_REWARD,
-    EnvironmentRows,
-)
+from tengen.actors.environment_rows import LAST_ACTION, LAST_REWARD, EnvironmentRows
 from tengen.actors.episodic_memory import EpisodicMemory
 from tengen.actors.opponents import NUM_OPPONENTS, Opponents
 from tengen.actors.playback import play_back

@@ -181,8 +181,7 @@ class Agent57Update(NguUpdate):
                 rescaling_epsilon=agent.rescaling_epsilon,
             )
             q = online[head]
-            errors = losses.td_errors(q[:-1], learned["action"][:-1], targets)
-            errors = torch.where(is_live, errors, 0.0)
+            errors = is_live * losses.td_errors(q[:-1], learned["action"][:-1], targets)
             scaled = errors / self._squares[head].root
             parts.append((losses.td_loss(scaled).mean(0) * weights).mean())
             sizes.append(scaled.abs())

@@ -174,7 +174,7 @@ class DqnUpdate(TargetUpdate[Dqn]):
             value = losses.double_q_values(
                 _values(net, *rows.last), _values(self.target, *rows.last)
             )
-            targets = rows.reward + losses.scaled(rows.discount, value)
+            targets = rows.reward + losses.product_or_zero(rows.discount, value)
         errors = losses.td_errors(q_first, rows.action, targets)
         weights = columns.get("importance_weight", 1.0)
         weighted = losses.td_loss(errors, 1.0) * weights

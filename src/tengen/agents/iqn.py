@@ -122,7 +122,7 @@ class IqnUpdate(DqnUpdate):
             reached = answer_legally(self.target, at, before)[0][QUANTILES]
             taken = best[:, None, None].expand(-1, reached.shape[1], 1)
             values = reached.gather(-1, taken).squeeze(-1)
-            targets = losses.scaled(rows.discount[:, None], values)
+            targets = losses.product_or_zero(rows.discount[:, None], values)
             targets = targets + rows.reward[:, None]
         weights = columns.get("importance_weight", 1.0)
         loss = losses.quantile_huber_loss(quantiles, fractions[:, 0], targets)

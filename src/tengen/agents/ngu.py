@@ -26,14 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen import envs
-from tengen.actors import (
-    INTRINSIC,
-    Behaviour,
-    EpisodicMemory,
-    InTurn,
-    Selector,
-    Slots,
-)
+from tengen.actors import INTRINSIC, Behaviour, EpisodicMemory, InTurn, Selector, Slots
 from tengen.agents.bases.unrolls import network_inputs, random_weights, time_major
 from tengen.agents.r2d2 import R2d2, R2d2Update
 from tengen.bounds import bounded

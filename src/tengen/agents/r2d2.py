@@ -198,12 +198,12 @@ class R2d2Update(TargetUpdate[R2d2]):
             rescaling_epsilon=agent.rescaling_epsilon,
         )
         is_live = learned["is_reset"][:-1] == 0
-        errors = losses.td_errors(q_online[:-1], learned["action"][:-1], targets)
-        errors = torch.where(is_live, errors, 0.0)
+        taken = learned["action"][:-1]
+        errors = is_live * losses.td_errors(q_online[:-1], taken, targets)
         weights = columns.get("importance_weight", 1.0)
         loss = (losses.td_loss(errors).mean(0) * weights).mean()
         metrics = {"td_error": errors.abs().mean(), "q": q_online.max(-1).values.mean()}
-        priorities = losses.sequence_priorities(errors, is_live > 0, agent.eta)
+        priorities = losses.sequence_priorities(errors, is_live, agent.eta)
         return LossParts(loss, metrics, priorities + LEAST_PRIORITY)
 
     def goals(self, learned: dict[str, Tensor]) -> tuple[Tensor, float | Tensor]:

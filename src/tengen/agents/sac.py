@@ -87,8 +87,8 @@ class Sac(EnvironmentAgent):
     adapts the temperature."""
     target_entropy: float | None = None
     """Target of the policy's entropy in nats; training adapts the temperature to reach
-    it. None: -K for continuous actions of K numbers; ``entropy_share`` * ln(A) for A
-    legal discrete actions."""
+    it. None: -K for continuous actions of K numbers; ln(A) / 2 for A legal discrete
+    actions (``masac``: ln(A) / 4)."""
     entropy_share: ClassVar[float] = 0.5
     """The default target entropy for discrete actions, as a share of the maximum."""
 

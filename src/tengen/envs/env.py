@@ -373,7 +373,7 @@ def hide_state(env: Any) -> None:
 
 @runtime_checkable
 class CompiledEnv(Protocol):
-    """An ``Env`` that is compiled. A time limit of steps does not apply to it."""
+    """An ``Env`` that must be compiled. Compiling has no time limit."""
 
     def compile(self) -> None:
         """Compiles ``reset`` and ``step``, which otherwise compile in the first call.

@@ -32,7 +32,7 @@ class TimelyEnv(EnvWrapper):
 
     The caller's thread creates, steps and closes the environment, because some
     environments work only in the main thread. See ``Deadline`` for calls that hang.
-    Compiling a ``CompiledEnv`` has no time limit.
+    A ``CompiledEnv`` is compiled before its first reset, without a time limit.
 
     Args:
         make: Creates the environment.
@@ -57,11 +57,9 @@ class TimelyEnv(EnvWrapper):
         self._close_timeout_s = close_timeout_s or timeout_s
         self._deadline = Deadline(timeout_s, f"environment ({name})")
         self._deadline.__enter__()
-        self._is_over = False
+        self._is_over = self._is_compiled = False
         try:
             super().__init__(self._call(make, "while it is made"))
-            if isinstance(self._env, CompiledEnv):
-                self._env.compile()
         except BaseException:
             self._end()
             raise
@@ -71,7 +69,15 @@ class TimelyEnv(EnvWrapper):
 
         Raises:
             RunError: The call hangs.
+            EnvError: The environment cannot be compiled; it is closed.
         """
+        if isinstance(self._env, CompiledEnv) and not self._is_compiled:
+            try:
+                self._env.compile()
+            except BaseException:
+                self.close()
+                raise
+            self._is_compiled = True
         return self._call(super().reset, "in reset")
 
     def step(self, actions: NDArray[Any]) -> Step:

@@ -28,11 +28,7 @@ from tengen.experience.demonstrations import (
     Episode,
     write_demonstrations,
 )
-from tengen.experience.experience import (
-    Divided,
-    Experience,
-    ExperiencePart,
-)
+from tengen.experience.experience import Divided, Experience, ExperiencePart
 from tengen.experience.games.generations import (
     MAX_WRITERS,
     TRAIN_WRITER,

@@ -27,6 +27,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import ray
+from ray.util import get_node_ip_address
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import (
     NodeAffinitySchedulingStrategy,
@@ -64,8 +65,6 @@ from tengen.roles import RunConfig
 from tengen.roles.doors import connect_to
 from tengen.run import RunDirectory, run_identity
 
-# Some functions of Ray have no types, and mypy does not allow calls of them.
-_ray: Any = ray
 _PROBE_S = 600.0
 _PIN = 0.001
 """The amount to request of the resource ``Node.resource``, of which a host has 1."""
@@ -142,7 +141,7 @@ class RayLauncher(Launcher):
                 tengen, or no host has the resources or GPUs that a role requests.
         """
         connect(config)
-        nodes = nodes_of(_ray.nodes())
+        nodes = nodes_of(ray.nodes())
         check_gpus(config, nodes)
         if not keeps_count:
             config = filled(config, nodes)
@@ -158,9 +157,9 @@ class RayLauncher(Launcher):
         cls.fit(call.config, keeps_count=True)
         with contextlib.ExitStack() as ending:
             ending.callback(disconnect)
-            launcher = cls(call.config, call.run, nodes_of(_ray.nodes()))
+            launcher = cls(call.config, call.run, nodes_of(ray.nodes()))
             ending.callback(launcher.close)
-            hub = Hub.on_network([_ray.util.get_node_ip_address()])
+            hub = Hub.on_network([get_node_ip_address()])
             ending.callback(hub.close)
             yield launcher, hub
 

@@ -20,12 +20,7 @@ from tengen.closable import Closable
 from tengen.errors import RunError
 from tengen.experience import Experience
 from tengen.experience.steps.mixing import joined
-from tengen.learners.batches import (
-    BatchAhead,
-    joined_priorities,
-    placed,
-    rows_to_learn,
-)
+from tengen.learners.batches import BatchAhead, joined_priorities, placed, rows_to_learn
 from tengen.learners.config import LearnerConfig
 from tengen.learners.group import ALONE, Group, GroupLost, Team, row_bounds
 from tengen.learners.optimizer import Optimizer
@@ -173,7 +168,8 @@ class Learner(Closable):
                 self._team.settle(self)
             start_s = time.perf_counter()
             batch = self._ahead.take(min(left, self._num_together))
-            count = max(1, len(batch.keys) // self.config.batch_size)
+            is_together = self._num_together > 1
+            count = len(batch.keys) // self.config.batch_size if is_together else 1
             is_stopping = stop is not None and stop.is_set()
             # Do not sample in advance if the team is about to change, because a change
             # must not happen while a batch is being sampled.

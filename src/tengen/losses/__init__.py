@@ -37,6 +37,7 @@ from tengen.losses.ppo import (
     is_clipped,
     normalise,
 )
+from tengen.losses.products import product_or_zero
 from tengen.losses.q_learning import (
     double_q_values,
     dueling,
@@ -58,12 +59,7 @@ from tengen.losses.soft_actor_critic import (
     team_soft_values,
     temperature_loss,
 )
-from tengen.losses.vtrace import (
-    VtraceTargets,
-    baseline_loss,
-    scaled,
-    vtrace_targets,
-)
+from tengen.losses.vtrace import VtraceTargets, baseline_loss, vtrace_targets
 
 __all__ = [
     "Categorical",
@@ -92,9 +88,9 @@ __all__ = [
     "ownership_cross_entropy",
     "policy_accuracy",
     "policy_cross_entropy",
+    "product_or_zero",
     "quantile_huber_loss",
     "reply_cross_entropy",
-    "scaled",
     "score_distribution",
     "score_losses",
     "sequence_priorities",

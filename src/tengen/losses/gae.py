@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tengen.losses.vtrace import scaled
+from tengen.losses.products import product_or_zero
 
 
 class GaeTargets(NamedTuple):
@@ -83,16 +83,19 @@ def gae_targets(
         if crosses_episodes:
             goes_on = torch.full_like(goes_on, discount)
             v = _without_resets(v, is_live)
-        following = reward + scaled(goes_on, v[1:])
+        following = reward + product_or_zero(goes_on, v[1:])
         delta = torch.where(is_live, following - v[:-1], 0.0)
         decay = trace_lambda * goes_on * is_live
+        is_carried = decay != 0  # as in product_or_zero, but once for all rows
         weight = torch.ones_like(delta) if ratio is None else ratio.clamp(max=1.0)
         handed_on = torch.zeros_like(v[0])
         advantages = []
-        for t in reversed(range(num_steps)):
-            advantages.append(delta[t] + scaled(decay[t], handed_on))
-            own = weight[t] * advantages[-1]
-            handed_on = own.where(is_live[t], handed_on) if crosses_episodes else own
+        columns = (one.flip(0) for one in (delta, decay, is_carried, weight, is_live))
+        for first, factor, carries, share, lives in zip(*columns, strict=True):
+            row = torch.where(carries, first + factor * handed_on, first)
+            advantages.append(row)
+            own = row if ratio is None else share * row
+            handed_on = own.where(lives, handed_on) if crosses_episodes else own
         stacked = torch.stack(advantages[::-1])
         return GaeTargets(stacked, weight * stacked + v[:-1])
 

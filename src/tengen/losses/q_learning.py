@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from tengen.losses.products import product_or_zero
 from tengen.tensors import ILLEGAL
 
 
@@ -62,13 +63,12 @@ def n_step_targets(
         if rescaling_epsilon is not None:
             value_t = signed_parabolic(value_t, rescaling_epsilon)
         is_live = is_reset[: len(reward)] == 0
-        goes_on = terminated == 0
+        discounts = discount * (terminated == 0).to(value_t.dtype)
         # Before a reset step, the target bootstraps from the final observation.
         is_cut = torch.cat([~is_live[1:], torch.ones_like(is_live[:1])])
         follows = value_t
         for _ in range(num_steps):
-            # A product with 0 would keep an infinite or NaN value of a terminal state.
-            returns = reward + torch.where(goes_on, discount * follows, 0.0)
+            returns = reward + product_or_zero(discounts, follows)
             follows = torch.where(is_cut, value_t, returns.roll(-1, dims=0))
         if rescaling_epsilon is not None:
             returns = signed_hyperbolic(returns, rescaling_epsilon)

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from tengen.losses.products import product_or_zero
+
 # Bounds of the logarithm of a standard deviation, as in tengen.losses.distributions.
 _MIN_LOG_STD, _MAX_LOG_STD = -20.0, 2.0
 
@@ -92,9 +94,8 @@ def soft_targets(
         value_t: ``[B]``, ``soft_values`` of the next states, from the target critics.
         discount: Discount per step, in [0, 1].
     """
-    # Not a product with 0, because the value of a terminal state may be infinite.
-    following = torch.where(terminated == 0, discount * value_t, 0.0)
-    return (reward + following).detach()
+    discounts = discount * (terminated == 0).to(value_t.dtype)
+    return (reward + product_or_zero(discounts, value_t)).detach()
 
 
 def critic_loss(q: Tensor, targets: Tensor) -> Tensor:

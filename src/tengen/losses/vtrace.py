@@ -17,6 +17,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from tengen.losses.products import product_or_zero
+
 
 class VtraceTargets(NamedTuple):
     """V-trace targets for the policy loss and the baseline loss, without gradient."""
@@ -68,29 +70,23 @@ def vtrace_targets(
     with torch.no_grad():
         rho = rho_tm1.clamp(max=clip_rho)
         c = trace_lambda * rho_tm1.clamp(max=clip_c)
-        delta = scaled(rho, r_t + scaled(discount_t, v_t) - v_tm1)
+        delta = product_or_zero(rho, r_t + product_or_zero(discount_t, v_t) - v_tm1)
         decay = discount_t * c
+        is_carried = decay != 0  # as in product_or_zero, but once for all rows
         error = torch.zeros_like(v_t[0])
         errors = []
-        for t in reversed(range(r_t.shape[0])):
-            error = delta[t] + scaled(decay[t], error)
+        columns = (one.flip(0) for one in (delta, decay, is_carried))
+        for first, factor, carries in zip(*columns, strict=True):
+            error = torch.where(carries, first + factor * error, first)
             errors.append(error)
         vs_minus_v = torch.stack(errors[::-1])
         # vs_t - v_t is the next row's vs_tm1 - v_tm1. The states of v_t and the next
         # row's v_tm1 differ only at reset steps, whose rho of 0 makes the difference 0.
         vs_t = v_t + torch.cat([vs_minus_v[1:], torch.zeros_like(vs_minus_v[:1])])
         weight = rho_tm1.clamp(max=clip_pg_rho)
-        pg_advantages = scaled(weight, r_t + scaled(discount_t, vs_t) - v_tm1)
+        following = r_t + product_or_zero(discount_t, vs_t)
+        pg_advantages = product_or_zero(weight, following - v_tm1)
         return VtraceTargets(v_tm1 + vs_minus_v, pg_advantages)
-
-
-def scaled(factor: Tensor, values: Tensor) -> Tensor:
-    """Returns products of two tensors ``[...]``, 0 where ``factor`` is 0.
-
-    A plain product of 0 and a value that is not finite, such as one of a terminal
-    state, would be NaN.
-    """
-    return torch.where(factor != 0, factor * values, 0.0)
 
 
 def baseline_loss(v_tm1: Tensor, vs_tm1: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -75,21 +76,35 @@ def test_the_callers_thread_makes_steps_and_closes_it():
     assert set(threads) == {threading.current_thread()}
 
 
+def compiled(compiler):
+    env = envs.EnvWrapper(envs.make_own(own.Plain, "my:Env", 2, 0))
+    env.compile = compiler
+    return env
+
+
 def test_compiling_is_no_call_with_a_time_limit():
     calls = []
-
-    class Compiled(envs.EnvWrapper):
-        def compile(self):
-            calls.append("compile")
 
     class Told(envs.TimelyEnv):
         def _call(self, work, where):
             calls.append(where)
             return work()
 
-    plain = envs.make_own(own.Plain, "my:Env", 2, 0)
-    Told(lambda: Compiled(plain), 900, "my:Env").close()
-    assert calls == ["while it is made", "compile", "in close"]
+    env = Told(lambda: compiled(lambda: calls.append("compile")), 900, "my:Env")
+    env.reset()
+    env.reset()
+    assert calls == ["while it is made", "compile", "in reset", "in reset"]
+    env = Told(lambda: compiled(lambda: 1 / 0), 900, "my:Env")
+    with pytest.raises(ZeroDivisionError):
+        env.reset()
+    assert calls[4:] == ["while it is made", "in close"]
+
+
+def test_an_environment_is_not_compiled_for_its_spec():
+    suite = SimpleNamespace(prefix="my/", make=lambda *_: compiled(lambda: 1 / 0))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "SUITES", (suite,))
+        assert envs.env_spec("my/env").actions.is_discrete
 
 
 def test_an_environment_may_need_the_main_thread():

@@ -16,13 +16,7 @@ from tengen.evaluation import (
     log_likelihood_ratio,
     sprt_bounds,
 )
-from tengen.evaluation.elo import (
-    ELO_LIMIT,
-    Z_95,
-    Tally,
-    elo_of_score,
-    expected_score,
-)
+from tengen.evaluation.elo import ELO_LIMIT, Z_95, Tally, elo_of_score, expected_score
 from tengen.recipes.finale import match_line
 from tests.oracle.gate_matches import draw_points, judge_match, judge_sprt
 

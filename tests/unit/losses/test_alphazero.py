@@ -4,11 +4,7 @@ import math
 
 import torch
 
-from tengen.losses import (
-    policy_cross_entropy,
-    value_cross_entropy,
-    value_squared_error,
-)
+from tengen.losses import policy_cross_entropy, value_cross_entropy, value_squared_error
 
 
 def test_policy_cross_entropy_of_worked_rows():

@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from tengen.losses import (
-    baseline_loss,
-    vtrace_targets,
-)
+from tengen.losses import baseline_loss, vtrace_targets
 from tests.unit.losses.episodes import random_rows, tensor, tensors
 
 

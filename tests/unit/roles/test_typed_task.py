@@ -17,12 +17,7 @@ from tengen.launch.wire import Hub
 from tengen.launch.workers import Worker
 from tengen.overrides import override
 from tengen.recipes import make_config
-from tengen.roles import (
-    RoleContext,
-    make_role,
-    read_config,
-    write_config,
-)
+from tengen.roles import RoleContext, make_role, read_config, write_config
 from tengen.run import RunDirectory
 from tests.refusals import refused
 

@@ -43,12 +43,7 @@ from tengen.errors import UsageError
 from tengen.experience import STATE, ExperienceConfig, ItemLayout, ReplayConfig
 from tengen.learners import LearnerConfig, LossParts
 from tengen.nets import MlpConfig, NetConfig
-from tengen.tensors import (
-    FRAMES,
-    GLOBAL_STATE,
-    Signature,
-    TensorSpec,
-)
+from tengen.tensors import FRAMES, GLOBAL_STATE, Signature, TensorSpec
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -3,8 +3,8 @@
 The environment is vectorized, so that the network evaluates batches. Which episodes
 count is fixed in advance: with C copies, episode i is episode ``i // C`` of copy ``i %
 C``. Counting the first N episodes to end would favour short episodes and bias the mean
-return. After its last counted episode, a copy keeps stepping, and its steps are
-ignored.
+return. If ``goes_on`` returns False, all copies still play equally many episodes. After
+its last counted episode, a copy keeps stepping, and its steps are ignored.
 """
 
 from __future__ import annotations
@@ -16,13 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tengen.actors import (
-    EnvironmentRows,
-    Policy,
-    Slots,
-    clip_actions,
-    random_choices,
-)
+from tengen.actors import EnvironmentRows, Policy, Slots, clip_actions, random_choices
 from tengen.config import check, check_literals
 from tengen.envs import (
     ActionSpec,
@@ -174,8 +168,9 @@ def play_episodes(
             none. In episode i, one side has team ``i % k`` and the other side all other
             teams. The first side has the single team if ``i // k`` is even.
         watch: Called with the number of finished episodes when it has changed.
-        goes_on: Called after each step. Once it returns False, no further episode
-            begins, and the report has fewer than ``num_episodes``.
+        goes_on: Called after each step; its error ends the call. Once it returns
+            False, a copy begins no more episodes than another copy has begun before,
+            and the report may have fewer than ``num_episodes``.
 
     Raises:
         UsageError: There are more copies than episodes.
@@ -204,7 +199,8 @@ def play_episodes(
     # The index of each copy's current episode; from num_episodes on, it does not count.
     playing = np.arange(num_copies)
     num_over = num_cut = 0
-    begins = True
+    # Once ``begins`` is False, no copy begins an episode with index ``bound`` or more.
+    begins, bound = True, num_copies
     hide_state(env)
     observation = env.reset()
     for rows, _ in sides:
@@ -225,10 +221,13 @@ def play_episodes(
         lengths[playing[counts]] += 1
         is_over = joint.terminated | joint.truncated
         is_cut = ~is_over & (lengths.take(playing, mode="clip") >= max_steps)
-        begins = begins and goes_on()
+        begins = goes_on() and begins
         for copy in np.flatnonzero(counts & (is_over | is_cut)):
-            is_last = is_cut[copy] or not begins
-            playing[copy] = num_episodes if is_last else playing[copy] + num_copies
+            following = playing[copy] + num_copies
+            if begins and not is_cut[copy]:
+                bound = max(bound, following - copy + num_copies)
+            is_last = is_cut[copy] or following >= bound
+            playing[copy] = num_episodes if is_last else following
             num_cut += int(is_cut[copy])
             num_over += 1
             watch(num_over)

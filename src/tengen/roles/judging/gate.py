@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,6 @@ _EVENT_EVERY_S = 10.0
 _MATCH_EPISODES, _MATCH_COPIES, _MATCH_STEPS, _MATCH_EPSILON = 32, 8, 10_000, 0.05
 
 _NO_CANDIDATE = "there is no candidate; run tengen export first"
-_NO_MATCH = "all matches of the newest model are played"
 
 
 class GateRole(Role):
@@ -248,17 +248,16 @@ class GateRole(Role):
 class RateRole(Role):
     """Rates models and stores the match results in ``RUN/eval``.
 
-    In an environment with several teams, a model is rated with one match against the
-    first model and one against the last earlier model, in which each side has a team in
-    turn.
+    In an environment with several teams, a model plays a match against the first model
+    and one against the last earlier model, in which each side has a team in turn.
 
     Raises:
         UsageError: Another process rates this run.
     """
 
     time_limit_s = 10.0
-    """Seconds after which a turn begins no further match, round of games or episode of
-    an environment. The ratings then depend on fewer games."""
+    """Seconds after which a turn begins no further match or round of games. In an
+    environment the time begins with the first step, and later turns play the rest."""
 
     def __init__(
         self, config: RunConfig, run: RunDirectory, context: RoleContext
@@ -313,20 +312,32 @@ class RateRole(Role):
         )
 
     def _rate_in_environment(self, model: int) -> Rating | None:
-        """Plays the matches that a model lacks; returns its rating if it played any."""
-        until_s = time.monotonic() + self.time_limit_s
+        """Plays what a model lacks; returns its rating if it played any episodes."""
+        until_s: float | None = None
+
+        def goes_on() -> bool:
+            nonlocal until_s
+            if self._context.stop.is_set():
+                raise MatchStopped
+            if until_s is None:
+                until_s = time.monotonic() + self.time_limit_s
+            return time.monotonic() < until_s
+
         earlier = [number for number in earlier_models(self._run) if number < model]
-        name, num_matches = f"{model:06d}", len(self._records)
-        met = {int(record.b) for record in self._records if record.a == name}
-        for number in sorted({*earlier[:1], *earlier[-1:]} - met):
+        name, num_records = f"{model:06d}", len(self._records)
+        num_played = dict.fromkeys((*earlier[:1], *earlier[-1:]), 0)
+        for record in self._records:
+            if record.a == name and int(record.b) in num_played:
+                num_played[int(record.b)] += record.to_pairing().tally.num_games
+        for number in sorted(num_played, key=num_played.__getitem__):
+            num_left = _MATCH_EPISODES - num_played[number]
+            if num_left <= 0 or (until_s is not None and not goes_on()):
+                break
             own, other = self._side(model), self._side(number)
             if own is None or other is None:
                 break  # the gate has removed a model meanwhile
-            self._records.append(self._play_match(own, other, until_s))
-            if time.monotonic() >= until_s:
-                break
-        if len(self._records) == num_matches:
-            self.waits_for = _NO_MATCH
+            self._records.append(self._play_match(own, other, num_left, goes_on))
+        if len(self._records) == num_records:
             return None
         return team_ratings(self._records)[name]
 
@@ -340,17 +351,13 @@ class RateRole(Role):
         )
         return Side(self._agent, backend, f"{number:06d}", acting)
 
-    def _play_match(self, own: Side, other: Side, until_s: float) -> MatchRecord:
-        """Plays a match and records its result."""
+    def _play_match(
+        self, own: Side, other: Side, num_left: int, goes_on: Callable[[], bool]
+    ) -> MatchRecord:
+        """Plays a match, or what is left of one, and records its result."""
         self._context.progress({"stage": "rating"})
-        task, stop = self._config.task, self._context.stop
+        task = self._config.task
         seed = (self._config.seed + 1 + len(self._records)) % (MAX_SEED + 1)
-
-        def goes_on() -> bool:
-            if stop.is_set():
-                raise MatchStopped
-            return time.monotonic() < until_s
-
         make = functools.partial(envs.make, task, _MATCH_COPIES, seed)
         timeout_s = self._agent.actor.step_timeout_s
         with closing(envs.TimelyEnv(make, timeout_s, task)) as env:
@@ -358,7 +365,7 @@ class RateRole(Role):
                 env,
                 own.policy,
                 own.backend,
-                _MATCH_EPISODES,
+                max(num_left, _MATCH_COPIES),
                 model=own.model,
                 max_steps=_MATCH_STEPS,
                 acting=own.acting,

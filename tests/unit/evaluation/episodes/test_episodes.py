@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -148,15 +150,24 @@ def test_episodes_are_given_out_before_the_first_step():
     assert len(env.taken) == 100 + 1 + 200 + 1 + 300
 
 
-def test_no_episode_begins_after_the_end_of_a_limit():
-    """Both copies end the episodes that they have begun."""
-    env = ScriptedEnv([[4, 9], [2, 7, 9]], one_a_step)
-    goes_on = iter([True, True, True, False]).__next__
-    model = FirstLogit(), Counting()
-    report = play_episodes(env, *model, 8, model="m", goes_on=goes_on)
+def test_no_round_begins_after_the_end_of_a_limit():
+    """Both copies play the two episodes of the rounds that copy 1 has begun."""
+    env = ScriptedEnv([[4, 9, 5], [2, 7, 9]], one_a_step)
+    calls = itertools.count(1)
+    settings = {"model": "m", "goes_on": lambda: next(calls) not in (4, 5)}
+    report = play_episodes(env, FirstLogit(), Counting(), 8, **settings)
     # The limit ends at step 4, with which copy 0 ends its first episode.
-    assert report.lengths == (4, 2, 7)
+    assert report.lengths == (4, 2, 9, 7)
     assert report.num_cut == 0
+    assert next(calls) == len(env.taken) + 1 == 4 + 1 + 9 + 1
+
+
+def test_an_evaluation_can_be_stopped_after_its_limit():
+    env = ScriptedEnv([[100]], one_a_step)
+    goes_on = mock.Mock(side_effect=[True, False, False, KeyError])
+    with pytest.raises(KeyError):
+        play_episodes(env, FirstLogit(), Counting(), 8, model="m", goes_on=goes_on)
+    assert len(env.taken) == 4
 
 
 def test_an_episode_that_never_ends_is_cut():

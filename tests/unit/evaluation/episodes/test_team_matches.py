@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -33,22 +35,23 @@ class Always:
 
 
 class Auction(Parallel):
-    """One step; the reward is the action plus the agent's bonus.
+    """Some steps, or one if agent a's action is 2; the reward is action and bonus.
 
     Attributes:
         bonus: Each agent's bonus.
         log: The actions of all episodes.
     """
 
-    def __init__(self, bonus, teams, log):
+    def __init__(self, bonus, teams, log, num_steps=1):
         self.bonus, self.teams, self._log = bonus, teams, log
+        self._num_steps = num_steps
         self.possible_agents = tuple(bonus)
 
     def observation_space(self, agent):
         return spaces.Box(0.0, 1.0, (1,), np.float32)
 
     def reset(self, seed=None, options=None):
-        self.agents = list(self.possible_agents)
+        self.agents, self._left = list(self.possible_agents), self._num_steps
         return self._all(np.zeros(1, np.float32)), {}
 
     def step(self, actions):
@@ -56,10 +59,11 @@ class Auction(Parallel):
         rewards = {
             agent: action + self.bonus[agent] for agent, action in actions.items()
         }
-        answer = self._all(np.zeros(1, np.float32)), rewards
-        ends = self._all(True), self._all(False), {}
-        self.agents = []
-        return *answer, *ends
+        self._left -= 1
+        if is_over := self._left == 0 or actions["a"] == 2:
+            self.agents = []
+        ends = self._all(is_over), self._all(False), {}
+        return self._all(np.zeros(1, np.float32)), rewards, *ends
 
     def _all(self, value):
         return dict.fromkeys(self.possible_agents, value)
@@ -71,35 +75,28 @@ def auction(num_copies, bonus, teams):
     return env, log
 
 
-def played(env, num_episodes, first, second=None):
+def played(env, num_episodes, first, second=None, **settings):
     against = None
     if second is not None:
         against = Side(Ppo(), Always(env, second), "second")
     model = Always(env, first)
-    return play_episodes(env, Ppo(), model, num_episodes, model="m", against=against)
+    settings |= {"model": "m", "against": against}
+    return play_episodes(env, Ppo(), model, num_episodes, **settings)
 
 
 def test_the_team_with_the_greatest_return_wins():
     env, _ = auction(2, {"a": 0.0, "b": 1.0, "c": 1.0}, {"a": "x", "b": "y", "c": "z"})
     report = played(env, 6, 0)
-    assert report.tallies == {
-        "x": Tally(0, 0, 6),
-        "y": Tally(0, 6, 0),
-        "z": Tally(0, 6, 0),
-    }
+    draws = Tally(0, 6, 0)
+    assert report.tallies == {"x": Tally(0, 0, 6), "y": draws, "z": draws}
     assert report.tally is None
     told = report.to_json()
     assert told["match"] is None
-    assert told["teams"]["y"] == {
-        "mean_return": 1.0,
-        "wins": 0,
-        "draws": 6,
-        "losses": 0,
-        "score": 0.5,
-        "score_low": pytest.approx(0.188, abs=1e-3),
-        "score_high": pytest.approx(0.812, abs=1e-3),
-        "returns": [1.0] * 6,
-    }
+    scores = {"score": 0.5, "score_low": 0.188, "score_high": 0.812}
+    found = told["teams"]["y"]
+    assert {n: found.pop(n) for n in scores} == pytest.approx(scores, abs=1e-3)
+    results = {"wins": 0, "draws": 6, "losses": 0}
+    assert found == {"mean_return": 1.0, "returns": [1.0] * 6, **results}
 
 
 @pytest.mark.parametrize("num_copies", [1, 3, 4])
@@ -143,3 +140,13 @@ def test_equal_models_have_equal_results():
     tally = played(env, 32, 0, 1).tally
     assert tally.wins > 5
     assert tally.losses > 5
+
+
+def test_a_time_limit_favours_no_side():
+    """Red wins every episode, and those of the first side with red are short."""
+    given = {"a": 3.0, "b": 0.0}, {"a": "red", "b": "blue"}, [], 6
+    env = ParallelEnv(lambda: Auction(*given), 4, 0, name="auction")
+    calls = itertools.count()
+    report = played(env, 64, 2, 0, goes_on=lambda: next(calls) < 10)
+    assert report.tally == Tally(12, 0, 12)
+    assert sorted(report.lengths) == [1] * 12 + [6] * 12

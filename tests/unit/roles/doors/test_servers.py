@@ -12,13 +12,7 @@ from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.roles import RunConfig
 from tengen.roles import serving as role
-from tengen.roles.doors import (
-    STORE,
-    Connect,
-    Doors,
-    server_name,
-    way_to,
-)
+from tengen.roles.doors import STORE, Connect, Doors, server_name, way_to
 from tengen.run import RunDirectory, service_folder
 from tengen.transport import NetAddress
 from tests.refusals import refused

@@ -12,13 +12,7 @@ from tengen.learners.checkpoint import read_extra
 from tengen.overrides import override
 from tengen.recipes import make_config
 from tengen.recipes.run import train_task
-from tengen.roles import (
-    RoleContext,
-    RunConfig,
-    make_role,
-    read_config,
-    write_config,
-)
+from tengen.roles import RoleContext, RunConfig, make_role, read_config, write_config
 from tengen.run import RunDirectory
 from tests.refusals import refused
 from tests.unit.experience.store_games import write_generation
