@@ -88,7 +88,7 @@ def test_the_house_only_shrinks():
 
     They were raised once, for action masks, PQN, exploration, demonstrations, several
     agents, and recorded steps of learners: by 7,000 lines of src and 900 of the core;
-    then by 106 lines of src, for batches sampled together and embeddings of actors.
+    then by 105 lines of src, for batches sampled together and embeddings of actors.
     One test compares all counts, so that one process reads the files.
     """
     counts = {name: len(house.COUNTS[name]()) for name in LIMITS}

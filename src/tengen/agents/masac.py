@@ -68,6 +68,10 @@ class Masac(TeamItems, Sac):
     first_temperature: float = bounded(0.1, 0, above=True, rule="use 0.1")
     """See ``Sac``. Lower than there, because few optimizer steps adapt it."""
 
+    def is_small(self, spec: EnvSpec) -> bool:
+        """Returns false: the central critics see all agents."""
+        return False
+
     def default_net(self, spec: EnvSpec) -> NetConfig:
         """Returns a network without memory; see ``EnvironmentAgent.default_net``."""
         net = net_for(spec, MlpConfig(num_units=128, activation="relu"))

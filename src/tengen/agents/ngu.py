@@ -311,5 +311,6 @@ class NguUpdate(R2d2Update):
     def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:
         """See ``Update.stepped``; also updates the embedding that actors use."""
         super().stepped(net, num_steps, metrics)
-        if num_steps % self._settings.embedding_period == 0:
+        # The first step has observed the statistics that standardize observations.
+        if num_steps == 1 or num_steps % self._settings.embedding_period == 0:
             cast("CuriousNet", net).update_acting()

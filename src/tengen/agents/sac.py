@@ -92,9 +92,16 @@ class Sac(EnvironmentAgent):
     entropy_share: ClassVar[float] = 0.5
     """The default target entropy for discrete actions, as a share of the maximum."""
 
+    def is_small(self, spec: EnvSpec) -> bool:
+        """Returns whether observation and action have few numbers (Pendulum-v1)."""
+        tensors = spec.observations.values()
+        num_inputs = sum(tensor.num_entries for tensor in tensors)
+        num_inputs += sum(spec.actions.num_choices) or len(spec.actions.low)
+        return spec.num_agents == 1 and num_inputs <= _MOST_SMALL
+
     def for_environment(self, spec: EnvSpec) -> Self:
         """Returns the agent with faster target critics for a small network."""
-        if not _is_small(spec):
+        if not self.is_small(spec):
             return self
         return dataclasses.replace(self, target_rate=0.01)
 
@@ -148,7 +155,7 @@ class Sac(EnvironmentAgent):
 
         Layers have 256 units, or 64 if observation and action have few numbers.
         """
-        num_units = 64 if _is_small(spec) else 256
+        num_units = 64 if self.is_small(spec) else 256
         return net_for(spec, MlpConfig(num_units=num_units, activation="relu"))
 
     def default_store(self, spec: EnvSpec) -> ReplayConfig:
@@ -161,7 +168,7 @@ class Sac(EnvironmentAgent):
             sampler="uniform",
             max_items=1_000_000,
             min_items=1_000,
-            samples_per_item=float(batch_size * (2 if _is_small(spec) else 1)),
+            samples_per_item=float(batch_size * (2 if self.is_small(spec) else 1)),
         )
 
     def default_learner(self, spec: EnvSpec) -> LearnerConfig:
@@ -171,7 +178,7 @@ class Sac(EnvironmentAgent):
         networks have batches of 64, a higher rate, and an average of about 100 steps,
         without which a single evaluation may be far below those around it.
         """
-        is_small = _is_small(spec)
+        is_small = self.is_small(spec)
         return plain_learner(
             batch_size=64 if is_small else 256,
             learning_rate=2e-3 if is_small else 7e-4,
@@ -359,14 +366,6 @@ class SacUpdate(Update):
         noise = columns["noise"][:, step]
         action, log_prob = losses.squashed_sample(outputs, noise)
         return Drawn(action, log_prob, -log_prob)
-
-
-def _is_small(spec: EnvSpec) -> bool:
-    """Returns whether observation and action have few numbers, as in Pendulum-v1."""
-    tensors = spec.observations.values()
-    num_inputs = sum(tensor.num_entries for tensor in tensors)
-    num_inputs += sum(spec.actions.num_choices) or len(spec.actions.low)
-    return spec.num_agents == 1 and num_inputs <= _MOST_SMALL
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class Experience(Protocol):
 
     @property
     def num_together(self) -> int:
-        """Maximum number of batches on loan, at least 1.
+        """Maximum number of batches that are sampled in sequence, at least 1.
 
         Above 1, each batch is the same whether or not the previous ones were
         acknowledged, and items have no priorities.

@@ -58,7 +58,7 @@ def _core() -> Any:
         import openvino
     except ImportError as error:
         raise UsageError(
-            f"inference.backend (openvino) is not installed: {error}; "
+            f"inference.backend (openvino) cannot be imported: {error}; "
             f"{pip_install('openvino')}, or set inference.backend=torch"
         ) from None
     return openvino.Core()
@@ -66,7 +66,9 @@ def _core() -> Any:
 
 def is_installed() -> bool:
     """Returns whether the openvino package is installed. Does not import it."""
-    return importlib.util.find_spec("openvino") is not None
+    found = importlib.util.find_spec("openvino")
+    # A folder of this name without a package has no origin.
+    return found is not None and found.origin is not None
 
 
 def supported_precisions() -> tuple[Precision, ...]:

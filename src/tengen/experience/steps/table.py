@@ -35,8 +35,8 @@ from tengen.experience.steps.slot_writer import FirstPriorities, SlotWriter
 from tengen.store import Batch, Column, Store, StoreConfig
 from tengen.transport import NetDoor
 
-# Maximum number of batches on loan, and of their bytes. More would leave the
-# processor's cache.
+# Maximum number of batches that are sampled in sequence, and of their bytes. More
+# would leave the processor's cache.
 _MOST_TOGETHER = 16
 _MOST_BYTES = 1 << 20
 
