@@ -235,10 +235,9 @@ class FakeCluster:
                 "method": lambda concurrency_group: lambda function: function,
                 "nodes": self._nodes,
                 "remote": self._remote,
-                "util": SimpleNamespace(get_node_ip_address=lambda: "127.0.0.1"),
                 "wait": wait,
             },
-            "ray.util": {},
+            "ray.util": {"get_node_ip_address": lambda: "127.0.0.1"},
             "ray.util.placement_group": {
                 "placement_group": self._make_group,
                 "remove_placement_group": self._remove_group,
