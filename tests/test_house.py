@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 96_093,
+    "lines_of_src": 96_099,
     "lines_of_core": 31_844,
     "lines_of_tests": 111_399,
     "lines_of_benchmarks_and_scripts": 8_754,
@@ -88,7 +88,7 @@ def test_the_house_only_shrinks():
 
     They were raised once, for action masks, PQN, exploration, demonstrations, several
     agents, and recorded steps of learners: by 7,000 lines of src and 900 of the core;
-    then by 105 lines of src, for batches sampled together and embeddings of actors.
+    then by 111 lines of src, for batches sampled together and embeddings of actors.
     One test compares all counts, so that one process reads the files.
     """
     counts = {name: len(house.COUNTS[name]()) for name in LIMITS}

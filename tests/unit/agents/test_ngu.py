@@ -264,19 +264,27 @@ def test_actors_use_an_embedding_that_rarely_changes():
     net = curious_net(observations)
     agent = Ngu(num_policies=2, embedding_period=2)
     update = NguUpdate(agent, net, STORE, ACTIONS)
-    inputs = {"observation": torch.randn(50, 4), LAST_REWARD: torch.zeros(50)}
+    seen = 10.0 + 90.0 * torch.rand(50, 4)
+    inputs = {"observation": seen, LAST_REWARD: torch.zeros(50)}
 
     def found():
         return net.eval().answer(inputs, {})[0][EMBEDDING]
 
-    before = found()
-    net.train().judge(inputs)  # changes the statistics of observations
-    with torch.no_grad():
-        for parameter in net.embedding.parameters():
-            parameter.mul_(1.5)
+    def learn():
+        net.train().judge(inputs)  # changes the statistics of observations
+        with torch.no_grad():
+            for parameter in net.embedding.parameters():
+                parameter.mul_(1.5)
+
+    learn()
     update.stepped(net, 1, {})
-    assert torch.equal(found(), before)
-    update.stepped(net, 2, {})
+    first = found()
+    assert torch.equal(first, net.judge(inputs).embedding)
+    assert first.std(0).min() > 0.01  # large observations differ too
+    learn()
+    update.stepped(net, 3, {})
+    assert torch.equal(found(), first)
+    update.stepped(net, 4, {})
     assert torch.equal(found(), net.judge(inputs).embedding)
 
 
