@@ -17,7 +17,8 @@ episode is at most 1, see ``tengen.actors.EpisodicMemory``.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
@@ -26,14 +27,13 @@ from numpy.typing import NDArray
 
 from tengen import envs
 from tengen.actors import INTRINSIC, Behaviour, EpisodicMemory, InTurn, Selector, Slots
-from tengen.agents.bases.defaults import shows_boards
 from tengen.agents.bases.unrolls import network_inputs, random_weights, time_major
 from tengen.agents.r2d2 import R2d2, R2d2Update
 from tengen.bounds import bounded
 from tengen.config import check
 from tengen.envs import ActionSpec, Arrays, EnvSpec
 from tengen.experience import ExperienceConfig, ReplayConfig
-from tengen.learners import LearnerConfig, LossParts
+from tengen.learners import LossParts
 from tengen.tensors import EMBEDDING, NOVELTY, POLICY, Signature, TensorSpec
 
 if TYPE_CHECKING:
@@ -84,12 +84,9 @@ class Ngu(R2d2):
     """Number of steps of an episode that the actor remembers, 1 to 1,000,000 (30,000 in
     the paper), for all copies together at most 10,000,000. Comparing with them takes
     time at every step, and each takes 132 bytes of memory."""
-    predicted_share: float = bounded(0.2, 0, 1, above=True)
-    """Probability that a sequence trains novelty's predictor and the embedding when it
-    is sampled; above 0, at most 1. With less, observations stay novel for longer."""
-    embedding_period: int = bounded(1_000, 1, None, "raise it")
-    """Number of optimizer steps between updates of the embedding that actors use, at
-    least 1. After an update, what an episode has visited before it is novel again."""
+    predicted_share: float = bounded(0.1, 0, 1, above=True)
+    """Probability that a sequence trains the predictor of novelty when it is sampled;
+    above 0, at most 1. With a smaller share, observations stay novel for longer."""
     relabelled_share: float = bounded(0.5, 0, 1)
     """Probability that a sequence is learned for a random policy instead of the one
     that acted, in [0, 1]. With more, policies learn more from each other."""
@@ -127,12 +124,6 @@ class Ngu(R2d2):
         """
         agent = super().for_environment(spec)
         return dataclasses.replace(agent, discount=self.discount)
-
-    def default_learner(self, spec: EnvSpec) -> LearnerConfig:
-        """Returns R2D2's settings, but smaller batches of boards, for more steps."""
-        learner = super().default_learner(spec)
-        batch_size = 16 if shows_boards(spec) else learner.batch_size
-        return dataclasses.replace(learner, batch_size=batch_size)
 
     def outputs_of(self, actions: ActionSpec) -> dict[str, TensorSpec]:
         """Returns R2D2's outputs, ``EMBEDDING`` and ``NOVELTY``."""
@@ -192,8 +183,12 @@ class Ngu(R2d2):
     def betas(self) -> NDArray[np.float64]:
         """Returns the weight of intrinsic rewards of each policy, ``[P]``."""
         last = self.num_policies - 1
-        places = 10.0 * (2 * np.arange(1, last) - (last - 1)) / max(1, last - 1)
-        return np.array([0.0, *(self.beta / (1.0 + np.exp(-places))), self.beta])
+        betas = np.zeros(self.num_policies)
+        betas[last] = self.beta
+        for j in range(1, last):
+            place = 10.0 * (2 * j - (last - 1)) / (last - 1)
+            betas[j] = self.beta / (1.0 + math.exp(-place))
+        return betas
 
     def discounts(self) -> NDArray[np.float64]:
         """Returns the discount of each policy, ``[P]``, evenly in log(1 - discount)."""
@@ -284,13 +279,10 @@ class NguUpdate(R2d2Update):
 
         from tengen.nets.modules.net import unflat
 
-        found, burn_in = self.q_loss(net, columns), self._settings.burn_in
-        # Only sequences with a weight, because networks of novelty take half the time.
-        chosen = columns[_PREDICTED].nonzero().squeeze(1)
-        own = {n: c[chosen] for n, c in columns.items()}
-        share = own[_PREDICTED] / len(columns[_PREDICTED])
-        steps = {n: c[burn_in:] for n, c in time_major(own).items()}
-        inputs, _ = network_inputs(net, own)
+        found = self.q_loss(net, columns)
+        burn_in = self._settings.burn_in
+        steps = {n: c[burn_in:] for n, c in time_major(columns).items()}
+        inputs, _ = network_inputs(net, columns)
         rows = {n: c[burn_in:].flatten(0, 1) for n, c in inputs.items()}
         judged = cast("CuriousNet", net).judge(rows)
         embedding = unflat(judged.embedding, steps["is_reset"].shape)
@@ -301,16 +293,11 @@ class NguUpdate(R2d2Update):
         inverse = functional.cross_entropy(logits, action, reduction="none")
         metrics = {
             **found.metrics,
-            "inverse_loss": (unflat(inverse, is_live.shape) * is_live).mean(0) @ share,
-            "novelty": unflat(judged.errors, embedding.shape[:2]).mean(0) @ share,
-            "intrinsic_reward": columns[INTRINSIC][:, burn_in:].mean(),
+            "inverse_loss": (inverse * is_live.flatten()).mean(),
+            "novelty": judged.errors.mean(),
+            "intrinsic_reward": steps[INTRINSIC].mean(),
         }
-        loss = found.loss + metrics["inverse_loss"] + metrics["novelty"]
+        errors = unflat(judged.errors, embedding.shape[:2])
+        predictor = (errors * columns[_PREDICTED]).mean()
+        loss = found.loss + metrics["inverse_loss"] + predictor
         return found._replace(loss=loss, metrics=metrics)
-
-    def stepped(self, net: Net, num_steps: int, metrics: Mapping[str, float]) -> None:
-        """See ``Update.stepped``; also updates the embedding that actors use."""
-        super().stepped(net, num_steps, metrics)
-        # The first step has observed the statistics that standardize observations.
-        if num_steps == 1 or num_steps % self._settings.embedding_period == 0:
-            cast("CuriousNet", net).update_acting()

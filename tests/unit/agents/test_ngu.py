@@ -165,7 +165,7 @@ def test_a_share_of_sequences_is_learned_for_another_policy(share, low, high):
     torch.manual_seed(0)
     [columns] = update.minibatches(nets()[0], {POLICY: acted, "reward": acted[..., 0]})
     weights = columns["predictor_weight"]
-    assert set(weights.tolist()) == {0.0, 5.0}
+    assert set(weights.tolist()) == {0.0, 10.0}
     assert 0.7 < weights.mean() < 1.3
     learned = columns[POLICY]
     assert (learned.sum(-1) == 1).all()
@@ -189,7 +189,7 @@ def judged_by_hand(net, update, columns):
                 continue
             both = judged.embedding[t - burn_in : t - burn_in + 2].flatten()
             logits = update.inverse(both)
-            inverse.append(-weight * logits.log_softmax(0)[columns["action"][i, t]])
+            inverse.append(-logits.log_softmax(0)[columns["action"][i, t]])
     return torch.cat(errors).mean() + torch.stack(inverse).mean()
 
 
@@ -217,10 +217,6 @@ def test_the_loss_trains_predictor_and_embedding_on_the_chosen_steps():
     for one, other in zip(found, expected, strict=True):
         assert other.abs().max() > 0
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
-    columns["predictor_weight"] *= 0
-    found = update.loss(net, columns)
-    assert (found.metrics["novelty"], found.metrics["inverse_loss"]) == (0, 0)
-    assert torch.autograd.grad(found.loss, parts, materialize_grads=True)[0].max() == 0
 
 
 def curious_net(observations, num_units=16, **settings):
@@ -256,36 +252,6 @@ def test_judging_sees_the_observation_alone_and_no_gradient_leaks():
         moved = {n for n, g in zip(trained, found, strict=True) if g is not None}
         assert moved
         assert all(name.startswith(part) for name in moved)
-
-
-def test_actors_use_an_embedding_that_rarely_changes():
-    torch.manual_seed(0)
-    observations = {"observation": TensorSpec(shape=(4,))}
-    net = curious_net(observations)
-    agent = Ngu(num_policies=2, embedding_period=2)
-    update = NguUpdate(agent, net, STORE, ACTIONS)
-    seen = 10.0 + 90.0 * torch.rand(50, 4)
-    inputs = {"observation": seen, LAST_REWARD: torch.zeros(50)}
-
-    def found():
-        return net.eval().answer(inputs, {})[0][EMBEDDING]
-
-    def learn():
-        net.train().judge(inputs)  # changes the statistics of observations
-        with torch.no_grad():
-            for parameter in net.embedding.parameters():
-                parameter.mul_(1.5)
-
-    learn()
-    update.stepped(net, 1, {})
-    first = found()
-    assert torch.equal(first, net.judge(inputs).embedding)
-    assert first.std(0).min() > 0.01  # large observations differ too
-    learn()
-    update.stepped(net, 3, {})
-    assert torch.equal(found(), first)
-    update.stepped(net, 4, {})
-    assert torch.equal(found(), net.judge(inputs).embedding)
 
 
 def test_of_stacked_frames_only_the_newest_is_judged():

@@ -5,10 +5,9 @@ Legend: T time, B batch, D features of an embedding.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Mapping
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -131,7 +130,7 @@ class Judged(NamedTuple):
     """What a ``CuriousNet`` finds in B observations."""
 
     embedding: Tensor
-    """The trained embedding, ``[B, D]``."""
+    """The output ``EMBEDDING``, ``[B, D]``."""
     errors: Tensor
     """``[B]``, the errors of the predictor, which are its loss."""
     novelty: Tensor
@@ -147,7 +146,6 @@ class CuriousNet(Net):
     Attributes:
         inner: The network for all other outputs, with the state.
         embedding: The network of the embedding, whose inputs are standardized.
-        acting: The older copy of standardization and embedding that ``answer`` uses.
         novelty: The random network and its predictor.
         errors: The statistics of the predictor's errors.
     """
@@ -167,17 +165,14 @@ class CuriousNet(Net):
         specs = self.novelty.standardized.specs
         (num_features,) = wanted.outputs[EMBEDDING].shape
         self.embedding = _feature_net(config, specs, num_features)
-        parts = nn.ModuleList([self.novelty.standardized, self.embedding])
-        self.acting = copy.deepcopy(parts).requires_grad_(False)
         self.errors = Standard(1)
 
     def answer(self, inputs: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
         """Returns all outputs and the next state; see ``Net.answer``."""
         self.inner.compute_dtype = self.compute_dtype
         outputs, state = self.inner.answer(inputs, state)
-        seen = self.acting[0](inputs)
-        found = cast(Net, self.acting[1]).answer(seen, {})[0][_FEATURES]
-        own = {EMBEDDING: found, NOVELTY: self.judge(inputs).novelty}
+        judged = self.judge(inputs)
+        own = {EMBEDDING: judged.embedding, NOVELTY: judged.novelty}
         return {**outputs, **own}, state
 
     def unroll(
@@ -190,11 +185,6 @@ class CuriousNet(Net):
         """
         self.inner.compute_dtype = self.compute_dtype
         return self.inner.unroll(inputs, state, is_first)
-
-    def update_acting(self) -> None:
-        """Copies the trained embedding to the one that ``answer`` uses."""
-        parts = nn.ModuleList([self.novelty.standardized, self.embedding])
-        self.acting.load_state_dict(parts.state_dict())
 
     def judge(self, inputs: Tensors) -> Judged:
         """Returns the embeddings and the novelty of observations.
