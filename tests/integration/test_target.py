@@ -111,6 +111,11 @@ def test_a_look_before_the_end_makes_no_result(tmp_path):
     names = set(records(out))
     assert names >= {f"{number:06d}.json" for number in range(1, num_models)}
     assert "result.json" not in names
+    # The same command finishes training and continues with the models.
+    done = run_command(command(out))
+    assert done.returncode == 0, done.stderr
+    assert len(weights(out)) == 4
+    assert records(out)["result.json"]["iterations"] == 3
 
 
 def test_a_program_that_a_file_names_is_not_started(tmp_path):

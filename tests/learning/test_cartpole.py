@@ -74,7 +74,15 @@ MAX_FRAMES = {
 
 SETTINGS = {
     ("r2d2", MAZE): ("agent.actor.turn_steps=180",),
-    ("sac", REACH): ("agent.actor.turn_steps=64",),
+    # The defaults of larger tasks, but for the network's size.
+    ("sac", REACH): (
+        "agent.actor.turn_steps=64",
+        "agent.target_rate=0.005",
+        "learner.batch_size=256",
+        "learner.optimizer.average_decay=0",
+        "learner.optimizer.learning_rate=7e-4",
+        "store.samples_per_item=256",
+    ),
 }
 """Settings with fewer models than the recipe, to save time."""
 

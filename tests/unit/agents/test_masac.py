@@ -10,7 +10,7 @@ import torch
 
 pytest.importorskip("gymnasium")
 
-from tengen import games
+from tengen import envs, games
 from tengen.agents.masac import Masac
 from tengen.errors import UsageError
 from tengen.experience import ReplayConfig
@@ -330,3 +330,13 @@ def test_refusals():
         )
         with refused(UsageError, "net"):
             Masac().layout_of(wanted)
+
+
+def test_a_small_task_leaves_the_defaults():
+    spec = envs.env_spec("CartPole-v1")
+    agent = Masac().for_environment(spec)
+    learner, store = agent.default_learner(spec), agent.default_store(spec)
+    steps = (learner.optimizer.learning_rate, learner.optimizer.average_decay)
+    sizes = (agent.default_net(spec).num_units, learner.batch_size)
+    found = (*sizes, *steps, agent.target_rate, store.samples_per_item)
+    assert found == (128, 128, 7e-4, 0.0, 0.005, 16)

@@ -166,7 +166,8 @@ def test_recorded_steps_are_those_of_the_agent(kind, task, optimizer):
 
 @pytest.mark.parametrize(("kind", "task"), AGENTS)
 def test_a_resumed_learner_makes_the_same_steps(kind, task):
-    learner, items = learner_of(kind, task)
+    settings = {"optimizer": {"average_decay": 0.99}} if kind == "sac" else {}
+    learner, items = learner_of(kind, task, **settings)
     with learner:
         for _ in learner.steps(2):
             pass
@@ -176,7 +177,8 @@ def test_a_resumed_learner_makes_the_same_steps(kind, task):
             pass
         expected = learner.state().tensors
     # Batches that are sampled together make the same steps.
-    other, items = learner_of(kind, task, num_together=2 if "sac" in kind else 1)
+    num_together = 2 if "sac" in kind else 1
+    other, items = learner_of(kind, task, num_together=num_together, **settings)
     with other:
         # Programs recorded before the state was loaded must not write old moments.
         other.step()
