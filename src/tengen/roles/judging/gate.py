@@ -354,7 +354,7 @@ class RateRole(Role):
     def _play_match(
         self, own: Side, other: Side, num_left: int, goes_on: Callable[[], bool]
     ) -> MatchRecord:
-        """Plays a match, or what is left of one, and records its result."""
+        """Plays the missing episodes of a match, at least 8, and records the result."""
         self._context.progress({"stage": "rating"})
         task = self._config.task
         seed = (self._config.seed + 1 + len(self._records)) % (MAX_SEED + 1)
