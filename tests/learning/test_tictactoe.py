@@ -1,8 +1,9 @@
-"""Tic-tac-toe from scratch: after a short run the agent never loses.
+"""Tic-tac-toe from scratch: after a short run the agent rarely loses.
 
 The test plays all lines against a perfect player, with the agent as first and second
-player. With the same few simulations, the untrained network loses lines; a network
-trained with a flipped sign of the value target lost 72.
+player and few simulations. Of 21 seeds, untrained networks lost 28 to 115 lines and
+trained networks 0 to 4; a network trained with a flipped sign of the value target lost
+72. Which seeds lose none depends on the processor's rounding.
 """
 
 import pytest
@@ -39,11 +40,11 @@ def lost_lines(player):
 
 
 @pytest.mark.learning
-def test_never_loses_to_a_perfect_player(tmp_path):
+def test_rarely_loses_to_a_perfect_player(tmp_path):
     out = tmp_path / "run"
     done = run_command(train_command(out, 2048, settings=SETTINGS))
     assert done.returncode == 0, done.stderr
     with tengen.load(f"{out}@0") as untrained:
-        assert lost_lines(untrained) > 0
+        num_lost = lost_lines(untrained)
     with tengen.load(out) as trained:
-        assert lost_lines(trained) == 0
+        assert lost_lines(trained) <= num_lost / 4
