@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tengen.actors import INTRINSIC, Bandit, Behaviour, EpisodicMemory, InTurn, Slots
+from tengen.agents.agent57 import Agent57
 from tengen.tensors import EMBEDDING, NOVELTY, POLICY
 
 
@@ -186,15 +187,45 @@ def test_the_choice_is_the_highest_bound_of_the_window():
     assert one.choose(0) == np.argmax(bounds) == 1
 
 
-def test_the_best_policy_is_found_and_found_again_when_another_becomes_best():
-    def returns(policy, episode):
-        return float(policy == (1 if episode < 100 else 3))
+class ThreePrizes:
+    """A near, a middle and a distant prize, of which one pays at a time.
 
-    policies = chosen(bandit(), returns, 200)
-    assert np.mean([policy == 1 for policy in policies[50:100]]) > 0.4
-    # After a window, nothing of the first hundred episodes is left.
-    assert np.mean([policy == 3 for policy in policies[130:]]) > 0.4
-    assert np.mean([policy == 1 for policy in policies[130:]]) < 0.25
+    A policy knows the mean of each prize over the phases, and goes to the one whose
+    mean is worth most with its discount. So the discounts that earn something change
+    with the phase, although no policy changes.
+    """
+
+    steps = np.array([2, 60, 200])
+    means = np.array([1.0, 1.4, 2.3])
+    phases = (2, 0, 1, 0, 2, 1)
+    phase_length = 300
+
+    def __init__(self, discounts):
+        worth = self.means * discounts[:, None] ** self.steps
+        self.prizes = worth.argmax(1)
+        self.rng = np.random.default_rng(0)
+
+    def paying(self, episode):
+        return self.phases[episode // self.phase_length]
+
+    def returns(self, policy, episode):
+        prize = self.prizes[policy]
+        is_paid = prize == self.paying(episode) and self.rng.random() < 0.8
+        return float(is_paid * 3 * self.means[prize])
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_best_discounts_are_found_and_found_again_when_others_become_best(seed):
+    agent = Agent57()
+    task = ThreePrizes(agent.discounts())
+    num_episodes = len(task.phases) * task.phase_length
+    paying = np.array([task.paying(episode) for episode in range(num_episodes)])
+    # Every policy is among the best in a third of the episodes.
+    assert sorted(set(task.prizes)) == [0, 1, 2]
+    assert np.bincount(paying).tolist() == [num_episodes / 3] * 3
+    policies = chosen(agent.selector(Slots(0, 1, 1), seed), task.returns, num_episodes)
+    # A bandit that forgets nothing has 0.35 to 0.39. Half of the choices are random.
+    assert np.mean(task.prizes[policies] == paying) > 0.5
 
 
 def test_an_episode_that_leaves_the_window_counts_no_more():
