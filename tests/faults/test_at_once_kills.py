@@ -25,13 +25,7 @@ from tests.faults.role_processes import (
     check_models,
     games_in_journals,
 )
-from tests.integration.runs import (
-    events,
-    run_command,
-    train_command,
-    turns,
-    wait_for,
-)
+from tests.integration.runs import events, run_command, train_command, turns, wait_for
 
 ROLES = ("selfplay", "learn", "export", "gate", "rate")
 # With these settings each role has frequent turns.

@@ -23,12 +23,7 @@ from tests.faults.role_processes import (
     check_models,
     games_in_journals,
 )
-from tests.integration.runs import (
-    events,
-    run_command,
-    train_command,
-    wait_for,
-)
+from tests.integration.runs import events, run_command, train_command, wait_for
 
 ENDLESS = (*SETTINGS, "agent.actor.games_per_generation=1000000")
 QUIET = ("agent.rating.time_share=0", "agent.rating.final_games=0")

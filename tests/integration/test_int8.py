@@ -8,13 +8,7 @@ import pytest
 from tengen.evaluation.players import open_for_play
 from tengen.inference.openvino_backend import float_precision
 from tengen.models import INT8_FILE, can_quantise, load_model
-from tests.integration.runs import (
-    SMALL,
-    events,
-    run_command,
-    sealed,
-    train_command,
-)
+from tests.integration.runs import SMALL, events, run_command, sealed, train_command
 
 GAMES = 48
 INT8 = (*SMALL, "inference.precision=int8")

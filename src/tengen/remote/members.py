@@ -9,6 +9,7 @@ and restarts the timeouts.
 from __future__ import annotations
 
 import dataclasses
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -49,7 +50,7 @@ class Member:
     lock: WriterLock
     """The lock of the self-play writer or actor whose slot the mirror has."""
     heard_s: float = field(default_factory=time.monotonic)
-    """The ``time.monotonic`` time of the mirror's last request."""
+    """The ``time.monotonic`` time of the last request; infinity during ``working``."""
     is_here: bool = True
     """Whether the mirror's process has joined and has not reported its end."""
     working: threading.RLock = field(default_factory=threading.RLock)
@@ -122,7 +123,11 @@ class Members:
             if self._members.get(mirror) is not member:
                 raise _no_place(mirror)
             _check_process(member.record, events)
-            yield member
+            member.heard_s = math.inf  # not silent: it waits for the response
+            try:
+                yield member
+            finally:
+                member.heard_s = time.monotonic()
 
     def end(self, mirror: str, events: int, *, keeps_place: bool) -> None:
         """Records that the process of a mirror ends.
@@ -233,13 +238,11 @@ class Members:
         with self._lock:
             known = {record.mirror for record in read_mirrors(self._run)}
             for member in self._members.values():
-                if member.record.mirror not in known:
-                    late.append(member)  # evicted by a process of this host
-                    continue
+                is_known = member.record.mirror in known  # or evicted by this host
                 silent_s = time.monotonic() - member.heard_s
-                if silent_s >= _AWAY_S and not member.record.is_away:
+                if is_known and silent_s >= _AWAY_S and not member.record.is_away:
                     self._publish(member, is_away=True)
-                if silent_s >= away_s:
+                if silent_s >= away_s or not is_known:
                     late.append(member)
         for member in late:
             # If a file operation fails, the next call of look() retries.

@@ -156,8 +156,7 @@ class Mirror:
         ``run.json`` has changed.
         """
         folder = writer_directory(self.run, self.place.index)
-        names = [path.name for path in find_files(folder, "*")]
-        used = [int(name) for name in names if name.isdecimal()]
+        used = [int(p.name) for p in find_files(folder, "*") if p.name.isdecimal()]
         return max([self.place.incarnation, *(number + 1 for number in used)])
 
     def next_generation(self) -> int | None:
@@ -235,8 +234,8 @@ class Mirror:
         self._held.release()
 
     def _end(self) -> None:
-        """Reports this process's end; gives the slot back unless a journal is open."""
-        keeps_place = self._games is not None and self._games.has_journals
+        """Reports this process's end; gives the slot back unless games are left."""
+        keeps_place = self._games is not None and bool(self._games.unsent())
         self._client.ask("end", keeps_place=keeps_place)
         if not keeps_place:
             self._folder.has_place = False
@@ -271,11 +270,10 @@ class Mirror:
             try:
                 return ask()
             except NoAnswer as error:
-                if self._stop.is_set():
+                is_late = time.monotonic() >= until
+                if self._stop.is_set() or (is_late and self._is_vouched):
                     raise
-                if time.monotonic() >= until:
-                    if self._is_vouched:
-                        raise
+                if is_late:
                     raise UsageError(f"{error}, for {patience_s:g} s") from error
                 if not is_told:
                     self._say(f"waits for the run's host: {error}")
@@ -291,12 +289,10 @@ class Mirror:
         elif place.totals > read_actor_totals(self.run, place.index):
             self.run.actors.mkdir(exist_ok=True)
             write_actor_totals(self.run, place.index, place.totals)
-        paths = {
-            "events": self.run.events_path(f"{role}-command", place.events),
-            "log": self.run.logs / self.log_name,
-        }
+        events = self.run.events_path(f"{role}-command", place.events)
         self._uploads = [
-            Upload(self._client, path, {"kind": kind}) for kind, path in paths.items()
+            Upload(self._client, events, {"kind": "events"}),
+            Upload(self._client, self.run.logs / self.log_name, {"kind": "log"}),
         ]
 
     def _work(self) -> None:
@@ -335,7 +331,7 @@ class Mirror:
     def _exchange(self) -> int | None:
         """Syncs all files except models. Returns the number of the newest model."""
         newest = self._take()
-        self._send()
+        self._send(time.monotonic() + self.look_s)
         if self._games is not None:
             self._claim(self._games)
         self._exchanged_s = time.monotonic()
@@ -350,9 +346,11 @@ class Mirror:
         self._totals = totals
         return newest
 
-    def _send(self) -> None:
+    def _send(self, until: float = math.inf) -> None:
         if self._games is not None:
-            self._games.send()
+            self._games.send(until)
+            if time.monotonic() > until:
+                self._wake.set()  # continues after the next look at the run
             self._stock.drop(self._games.sent_generations())
         for upload in self._uploads:
             upload.send()

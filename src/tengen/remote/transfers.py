@@ -114,12 +114,11 @@ class Downloads:
                 self._models.remove(number)  # perhaps from a learner in this folder
         if newest is None:
             return
-        is_here = newest in self._models.numbers()
-        if is_here and not self._is_checked and not self._is_same(newest):
+        here = self._models.numbers()
+        if not self._is_checked and newest in here and not self._is_same(newest):
             self._models.remove(newest)
-            is_here = False
         self._is_checked = True
-        if not is_here:
+        if newest not in self._models.numbers():
             self._fetch(newest)
             self._models.retire(_KEPT_MODELS)
 
@@ -276,17 +275,22 @@ class GameUploads:
         self._uploads: dict[Path, Upload] = {}
         self._is_sent: set[Path] = set()
 
-    def send(self) -> None:
-        """Uploads all games, and removes all uploaded segments except the newest few.
+    def send(self, until: float) -> None:
+        """Uploads games, and removes all uploaded segments except the newest few.
+
+        Args:
+            until: The ``time.monotonic`` time after which no second upload begins.
 
         Raises:
             TengenError: See ``RunClient``; or a file operation failed.
         """
-        for path in self._unsent():
+        for path in self.unsent():
             upload = self._uploads.get(path) or self._upload(path)
             self._uploads[path] = upload
             if upload.send() and path.suffix == ".npz":
                 self._is_sent.add(path)
+            if time.monotonic() > until:
+                break
         self._uploads = {
             path: upload
             for path, upload in self._uploads.items()
@@ -299,11 +303,6 @@ class GameUploads:
             except OSError as error:
                 raise storage_error(path, error) from error
 
-    @property
-    def has_journals(self) -> bool:
-        """Whether the writer has an unsealed generation."""
-        return bool(writer_files(self._folder, "journal"))
-
     def sent_generations(self) -> set[int]:
         """Returns the numbers of generations with uploaded segments. Thread-safe."""
         return {int(path.stem) for path in tuple(self._is_sent)}
@@ -312,13 +311,13 @@ class GameUploads:
         """Returns the number of bytes of games not yet uploaded. Thread-safe."""
         known = dict(self._uploads)
         num_bytes = 0
-        for path in self._unsent():
+        for path in self.unsent():
             num_sent = known[path].num_sent if path in known else 0
             with suppress(FileNotFoundError):
                 num_bytes += max(0, path.stat().st_size - num_sent)
         return num_bytes
 
-    def _unsent(self) -> list[Path]:
+    def unsent(self) -> list[Path]:
         """Returns the paths of unsent segments, followed by those of all journals."""
         segments = writer_files(self._folder, "npz")
         unsent = [path for path in segments if path not in self._is_sent]

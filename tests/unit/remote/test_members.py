@@ -81,6 +81,15 @@ def test_one_that_was_only_away_goes_on(run: RunDirectory, members: Members) -> 
     assert [record.is_away for record in read_mirrors(run)] == [False]
 
 
+def test_one_that_waits_for_an_answer_is_not_silent(members: Members) -> None:
+    events = members.join(NAME, "selfplay", 0, PROCESS).record.events
+    assert members.num_here(-1.0) == 0
+    with members.working(NAME, events):
+        assert members.num_here(-1.0) == 1
+    assert members.num_here(-1.0) == 0
+    assert members.num_here(900.0) == 1
+
+
 def test_who_was_parted_with_is_parted_with_once(
     run: RunDirectory, members: Members
 ) -> None:

@@ -13,12 +13,7 @@ from tengen.experience.games.segment import recorded_games
 from tengen.observe.status import read_status
 from tengen.remote import Mirror
 from tengen.remote.messages import RunClient
-from tengen.run import (
-    RunDirectory,
-    find_files,
-    read_actor_totals,
-    write_actor_totals,
-)
+from tengen.run import RunDirectory, find_files, read_actor_totals, write_actor_totals
 from tests.integration.runs import wait_for
 from tests.refusals import refused
 from tests.unit.remote.playing import (
@@ -86,6 +81,37 @@ def test_an_outage_costs_nothing(host, mirror_at, tmp_path):
     wait_for(lambda: len(games_at(host.run)) == len(played))
     assert [generation for generation, _ in games_at(host.run)] == played
     assert mirror.next_generation() not in played
+
+
+def test_a_stop_is_heard_while_a_backlog_is_sent(host, mirror_at, tmp_path):
+    """Also by the next process, for which a process leaves what it could not send."""
+    lines, heard = [], []
+
+    class Watched(Mirror):
+        look_s = 0.0
+
+        def __init__(self, path, client, *args, **options):
+            super().__init__(path, client, *args, **options)
+            ask = client.ask
+
+            def watch(message):
+                if message.get("kind") == "segment":
+                    host.run.request_stop()
+                    heard.append(self.run.stop_requested())
+                return ask(message)
+
+            client.ask = watch
+
+    mirror = mirror_at(tmp_path / "far", say=lines.append)
+    host.close()
+    played = [(play(mirror, 2), 2) for _ in range(4)]
+    wait_for(lambda: lines)
+    mirror.close()
+    assert lines[-1].endswith(f"unsent files stay in {mirror.run.path}")
+    host.open()
+    mirror_at(tmp_path / "far", kind=Watched)
+    wait_for(lambda: games_at(host.run) == played)
+    assert heard[-1]
 
 
 def test_a_number_that_is_sent_and_gone_is_not_played_again(host, mirror_at, tmp_path):

@@ -7,12 +7,7 @@ import pytest
 
 from tengen.cgroups import Cgroups
 from tengen.errors import TengenWarning, UsageError
-from tengen.run.machine import (
-    available_cores,
-    cpu_name,
-    machine_line,
-    usable_threads,
-)
+from tengen.run.machine import available_cores, cpu_name, machine_line, usable_threads
 from tests.refusals import refused
 
 

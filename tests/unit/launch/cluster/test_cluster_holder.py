@@ -13,11 +13,7 @@ import pytest
 
 from tengen import __version__
 from tengen.launch import child
-from tengen.launch.cluster.travelling import (
-    holder_class,
-    probe_function,
-    search_path,
-)
+from tengen.launch.cluster.travelling import holder_class, probe_function, search_path
 from tests.refusals import refused
 
 SHOW = """
