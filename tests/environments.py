@@ -272,8 +272,11 @@ class Raising(Plain):
     def step(self, action):
         answer = super().step(action)
         if self.total >= self.at:
-            raise ValueError(f"step {self.total} of this environment always fails")
+            self.fail()
         return answer
+
+    def fail(self):
+        raise ValueError(f"step {self.total} of this environment always fails")
 
 
 class Stumbling(Raising):
@@ -388,49 +391,33 @@ class Simulated(Waiting):
         self.simulator.wait()
 
 
-class Hanging(Plain):
+class Hanging(Raising):
     """Hangs in step ``at``, counted from 1 since construction."""
 
-    def __init__(self, at=15):
-        super().__init__()
-        self.at = at
-
-    def step(self, action):
-        answer = super().step(action)
-        if self.total >= self.at:
-            threading.Event().wait()
-        return answer
+    def fail(self):
+        threading.Event().wait()
 
 
 class Spinning(Hanging):
     """Creates a file ``spins-PID``, then hangs in C code without releasing the GIL."""
 
-    def step(self, action):
-        answer = Plain.step(self, action)
-        if self.total >= self.at:
-            Path(f"spins-{os.getpid()}").touch()
-            ctypes.PyDLL(None).pause()
-        return answer
+    def fail(self):
+        Path(f"spins-{os.getpid()}").touch()
+        ctypes.PyDLL(None).pause()
 
 
 class Crashing(Raising):
     """Kills the process with SIGSEGV in step ``at``, counted from 1."""
 
-    def step(self, action):
-        answer = Plain.step(self, action)
-        if self.total >= self.at:
-            os.kill(os.getpid(), signal.SIGSEGV)
-        return answer
+    def fail(self):
+        os.kill(os.getpid(), signal.SIGSEGV)
 
 
 class Exiting(Raising):
     """Exits the process without a message in step ``at``, counted from 1."""
 
-    def step(self, action):
-        answer = Plain.step(self, action)
-        if self.total >= self.at:
-            os._exit(3)
-        return answer
+    def fail(self):
+        os._exit(3)
 
 
 class NotFinite(Plain):
