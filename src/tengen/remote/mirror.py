@@ -227,7 +227,7 @@ class Mirror:
                 break
             except TengenError as error:
                 is_late = time.monotonic() >= until or self._away_since_s is not None
-                if is_late or not isinstance(error, NoAnswer):
+                if is_late or isinstance(error, UsageError):
                     self._say(f"{error}; unsent files stay in {self.run.path}")
                     break
                 time.sleep(self.retry_s)

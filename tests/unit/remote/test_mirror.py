@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from tengen.cli import main
-from tengen.errors import UsageError
+from tengen.errors import RunError, UsageError
 from tengen.experience import MAX_WRITERS, writer_directory
 from tengen.experience.games.segment import recorded_games
 from tengen.observe.status import read_status
@@ -85,10 +85,10 @@ def test_an_outage_costs_nothing(host, mirror_at, tmp_path):
 
 def test_a_stop_is_heard_while_a_backlog_is_sent(host, mirror_at, tmp_path):
     """Also by the next process, for which a process leaves what it could not send."""
-    lines, heard = [], []
+    lines, heard, errors = [], [], [RunError("it passes")]
 
     class Watched(Mirror):
-        look_s = 0.0
+        look_s = retry_s = 0.0
 
         def __init__(self, path, client, *args, **options):
             super().__init__(path, client, *args, **options)
@@ -98,6 +98,8 @@ def test_a_stop_is_heard_while_a_backlog_is_sent(host, mirror_at, tmp_path):
                 if message.get("kind") == "segment":
                     host.run.request_stop()
                     heard.append(self.run.stop_requested())
+                if message["ask"] == "end" and errors:
+                    raise errors.pop()
                 return ask(message)
 
             client.ask = watch
@@ -109,9 +111,12 @@ def test_a_stop_is_heard_while_a_backlog_is_sent(host, mirror_at, tmp_path):
     mirror.close()
     assert lines[-1].endswith(f"unsent files stay in {mirror.run.path}")
     host.open()
-    mirror_at(tmp_path / "far", kind=Watched)
+    mirror = mirror_at(tmp_path / "far", kind=Watched, say=lines.append)
     wait_for(lambda: games_at(host.run) == played)
     assert heard[-1]
+    lines.clear()
+    mirror.close()
+    assert (errors, lines) == ([], [])
 
 
 def test_a_number_that_is_sent_and_gone_is_not_played_again(host, mirror_at, tmp_path):
