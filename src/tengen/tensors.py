@@ -20,6 +20,10 @@ ACTION_MASK = "action_mask"
 choices of all components, concatenated. Networks do not receive it as an input; their
 outputs for illegal choices are replaced by ``ILLEGAL``."""
 
+AGENT_ID = "agent_id"
+"""Name of the input with an agent's index in its environment, a one-hot vector. With
+it, agents that share a network can act differently."""
+
 GLOBAL_STATE = "global_state"
 """Name of the column with the global state of an environment with several agents. Only
 learners receive it; it is no input of a network that acts."""

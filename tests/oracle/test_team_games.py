@@ -47,7 +47,7 @@ def items_of(agent, task, plays, num_steps):
     return {name: torch.from_numpy(c) for name, c in block.take({}).items()}
 
 
-def learned(kind, task, plays, num_steps, *, seed, num_updates=400):
+def learned(kind, task, plays, num_steps, *, seed, num_updates=400, **net):
     """Returns a trained network and its update, and the items."""
     games.allow(task)
     length = num_steps - 1
@@ -55,7 +55,7 @@ def learned(kind, task, plays, num_steps, *, seed, num_updates=400):
         unroll_length=length, period=length, discount=DISCOUNT, target_period=20
     )
     torch.manual_seed(seed)
-    config = MlpConfig(num_units=32, activation="relu")
+    config = MlpConfig(num_units=32, activation="relu", **net)
     net = config.build(agent.signature(task))
     update = agent.make_update(task, net, ReplayConfig())
     items = items_of(agent, task, plays, num_steps)
@@ -90,10 +90,11 @@ TWO_STEPS = [list(play) for play in itertools.product(TWO, repeat=2)]
 
 @pytest.mark.parametrize(("kind", "best"), [(Qmix, 8.0), (Vdn, 7.0)])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_two_step_game(kind, best, seed):
+@pytest.mark.parametrize("shares", [True, False])
+def test_the_two_step_game(kind, best, seed, shares):
     """Rashid et al. 2018, section 5: a sum cannot represent the better matrix."""
     task = f"{MODULE}:TwoStep"
-    net, _, _ = learned(kind, task, TWO_STEPS, 3, seed=seed)
+    net, _, _ = learned(kind, task, TWO_STEPS, 3, seed=seed, shares_parameters=shares)
     assert greedy_return(net, TwoStep()) == best
 
 

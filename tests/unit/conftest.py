@@ -262,10 +262,12 @@ def publish_agent():
     from tengen.agents import Agent
     from tengen.nets import MlpConfig
 
-    def make(path, task, kind="ppo", numbers=(0,), *, lstm_units=0, **settings):
+    def make(path, task, kind="ppo", numbers=(0,), **settings):
+        names = {"lstm_units", "shares_parameters"} & settings.keys()
+        net = {name: settings.pop(name) for name in names}
         agent = Agent.of_kind(kind, "agent")(**settings)
         games.allow(task)
-        net = MlpConfig(num_layers=1, num_units=16, lstm_units=lstm_units)
+        net = MlpConfig(num_layers=1, num_units=16, **net)
         signature = net.signature(agent.signature(task))
 
         def weights(number):

@@ -36,11 +36,11 @@ from tengen.agents.bases.unrolls import (
 )
 from tengen.agents.sac import Drawn, Sac, SacUpdate
 from tengen.bounds import bounded
-from tengen.envs import AGENT_ID, EnvSpec
+from tengen.envs import EnvSpec
 from tengen.experience import ExperienceConfig, ReplayConfig
 from tengen.learners import LearnerConfig, LossParts
 from tengen.nets import MlpConfig, NetConfig
-from tengen.tensors import ACTION_MASK, GLOBAL_STATE, TensorSpec
+from tengen.tensors import ACTION_MASK, AGENT_ID, GLOBAL_STATE, TensorSpec
 
 if TYPE_CHECKING:
     from torch import Tensor

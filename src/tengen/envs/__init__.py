@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from tengen.envs.check import check_own_env
 from tengen.envs.env import (
-    AGENT_ID,
     ActionSpec,
     Arrays,
     CompiledEnv,
@@ -38,7 +37,6 @@ from tengen.envs.teams import joint_step, team_rewards
 from tengen.envs.timely import TimelyEnv
 
 __all__ = [
-    "AGENT_ID",
     "ActionMasks",
     "ActionSpec",
     "Arrays",

@@ -39,10 +39,6 @@ of the range."""
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 """Arrays of shape ``[N, ...]``, by name."""
 
-AGENT_ID = "agent_id"
-"""Name of the observation with the agent's index, a one-hot vector. With it, agents
-that share a network can act differently."""
-
 
 class Scale(NamedTuple):
     """A linear map to an action's K components: ``action = middle + half * unit``.

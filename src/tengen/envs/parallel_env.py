@@ -21,7 +21,7 @@ from tengen.envs.copies import (
     raised,
     typed,
 )
-from tengen.envs.env import AGENT_ID, Arrays, Env, EnvSpec, Step
+from tengen.envs.env import Arrays, Env, EnvSpec, Step
 from tengen.envs.gymnasium_env import (
     GymnasiumEnv,
     OwnCopies,
@@ -39,7 +39,7 @@ from tengen.envs.parallel_parts import (
 )
 from tengen.envs.spaces import Actions, Observations
 from tengen.errors import UsageError
-from tengen.tensors import ACTION_MASK, GLOBAL_STATE, TensorSpec
+from tengen.tensors import ACTION_MASK, AGENT_ID, GLOBAL_STATE, TensorSpec
 
 
 def copies_of(
@@ -69,8 +69,8 @@ def copies_of(
 class ParallelEnv(OwnCopies):
     """Copies of a parallel environment in this process, stepped one after the other.
 
-    All agents have equal spaces and share one network, which sees the agent's index as
-    the observation ``AGENT_ID``. An action mask may be in the ``info`` of each agent,
+    All agents have equal spaces. The network sees the agent's index as the observation
+    ``AGENT_ID``. An action mask may be in the ``info`` of each agent,
     or in its observation, a ``Dict``.
 
     The global state is the result of ``state()`` if the environment has a

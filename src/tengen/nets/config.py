@@ -45,6 +45,11 @@ class NetConfig(OpenConfig, package="tengen.nets"):
         return False
 
     @property
+    def shares_parameters(self) -> bool:
+        """Whether all agents of an environment share one network."""
+        return True
+
+    @property
     def can_quantise(self) -> bool:
         """Whether some of the network's layers can be computed in 8-bit integers."""
         return False
@@ -68,12 +73,14 @@ class NetConfig(OpenConfig, package="tengen.nets"):
 
         By default calls ``tengen.nets.modules.KIND.build`` with ``wanted`` and this
         config. If ``EMBEDDING`` is wanted, the result also judges novelty, and contains
-        a network of this kind for the other outputs.
+        a network of this kind for the other outputs. Without ``shares_parameters`` the
+        result contains a network of this kind for each agent.
 
         Raises:
             UsageError: See ``signature``.
         """
-        kind = "novelty" if EMBEDDING in wanted.outputs else self.kind
+        kind = self.kind if self.shares_parameters else "separate"
+        kind = "novelty" if EMBEDDING in wanted.outputs else kind
         module = importlib.import_module(f"tengen.nets.modules.{kind}")
         return module.build(wanted, self)
 

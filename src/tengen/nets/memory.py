@@ -13,7 +13,7 @@ from tengen.bounds import bounded
 from tengen.config import check
 from tengen.errors import UsageError
 from tengen.nets.config import NetConfig
-from tengen.tensors import FRAMES, Signature, TensorSpec
+from tengen.tensors import AGENT_ID, FRAMES, Signature, TensorSpec
 
 # Upper bounds of settings; larger values are assumed to be typing errors.
 MAX_CHANNELS = 2048
@@ -46,17 +46,24 @@ def images_of(wanted: Signature) -> dict[str, Image]:
     }
 
 
-def check_no_board(config: NetConfig, wanted: Signature) -> None:
-    """Checks that the task is an environment and not a board game.
+def check_environment(config: NetConfig, wanted: Signature) -> None:
+    """Checks that a network for environments can have the signature ``wanted``.
 
     Raises:
-        UsageError: The task is a board game.
+        UsageError: The task is a board game, or has a single agent although the config
+            asks for a network for each agent.
     """
     check(
         wanted.board is None,
         "net.kind",
         config.kind,
         "has no outputs for board games; choose a network for boards, such as resnet",
+    )
+    check(
+        config.shares_parameters or AGENT_ID in wanted.inputs,
+        "net.shares_parameters",
+        config.shares_parameters,
+        "must be true for an environment with a single agent; leave it out",
     )
 
 
@@ -66,7 +73,7 @@ def check_images(config: NetConfig, wanted: Signature) -> dict[str, Image]:
     Raises:
         UsageError: No input is an image, or the task is a board game.
     """
-    check_no_board(config, wanted)
+    check_environment(config, wanted)
     images = images_of(wanted)
     if not images:
         shown = ", ".join(
@@ -106,6 +113,10 @@ class MemoryConfig(NetConfig):
     standardizes: bool = False
     """Whether to standardize inputs that are not images: to subtract their running mean
     and divide by their running standard deviation, computed from training data."""
+    shares_parameters: bool = True
+    """Whether all agents of an environment share one network. If not, each agent has a
+    network of its own, with its own statistics of inputs, and so have the critics of
+    ``mappo`` and ``masac``; the mixer of ``qmix`` belongs to the team."""
 
     def state(self, wanted: Signature) -> dict[str, TensorSpec]:
         """Returns the specs of the network's state: past images and LSTM state."""

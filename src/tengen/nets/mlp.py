@@ -8,7 +8,7 @@ from typing import Literal
 
 from tengen.bounds import bounded, check_fields
 from tengen.config import check_literals
-from tengen.nets.memory import MAX_UNITS, MemoryConfig, check_no_board
+from tengen.nets.memory import MAX_UNITS, MemoryConfig, check_environment
 from tengen.tensors import Signature
 
 
@@ -46,5 +46,5 @@ class MlpConfig(MemoryConfig):
         Raises:
             UsageError: The task is a board game.
         """
-        check_no_board(self, wanted)
+        check_environment(self, wanted)
         return dataclasses.replace(wanted, state=self.state(wanted))

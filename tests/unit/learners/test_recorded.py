@@ -106,17 +106,18 @@ def learner_of(
     return Learner(config, net, update, items, num_together=num_together), items
 
 
+TEAMS = "tests.team_environments"
 AGENTS = [
     ("sac", "Pendulum-v1"),
     ("sac", "CartPole-v1"),
-    ("masac", "tests.team_environments:Moving"),
-    ("masac", "tests.team_environments:MaskedTeam"),
+    ("masac", f"{TEAMS}:Moving"),
+    ("masac", f"{TEAMS}:MaskedTeam"),
     ("ppo", "Pendulum-v1"),
     ("ppo", "CartPole-v1"),
     ("pqn", "CartPole-v1"),
     ("dqn", "CartPole-v1"),
     ("rnd", "CartPole-v1"),
-    ("mappo", "tests.team_environments:Signals"),
+    ("mappo", f"{TEAMS}:Signals"),
 ]
 
 
@@ -129,18 +130,20 @@ SETTINGS = [
 ]
 # Each agent has the first settings and one of the others.
 CASES = [
-    (*agent, SETTINGS[place])
+    (*agent, SETTINGS[place], {})
     for number, agent in enumerate(AGENTS)
     for place in (0, 1 + number % 3)
 ]
+SEPARATE = {"shares_parameters": False}
+CASES += [(kind, f"{TEAMS}:Signals", {}, SEPARATE) for kind in ("mappo", "masac")]
 
 
-@pytest.mark.parametrize(("kind", "task", "optimizer"), CASES, ids=str)
-def test_recorded_steps_are_those_of_the_agent(kind, task, optimizer):
+@pytest.mark.parametrize(("kind", "task", "optimizer", "net"), CASES, ids=str)
+def test_recorded_steps_are_those_of_the_agent(kind, task, optimizer, net):
     found = []
     for is_recordable in (True, False):
         learner, items = learner_of(
-            kind, task, is_recordable=is_recordable, optimizer=optimizer
+            kind, task, is_recordable=is_recordable, optimizer=optimizer, net=net
         )
         with learner:
             metrics = []

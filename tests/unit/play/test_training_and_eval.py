@@ -30,7 +30,7 @@ CASES = [
     ("mappo", f"{TEAMS}:Signals", {"lstm_units": 8, "sees_last_step": True}),
     ("masac", f"{TEAMS}:Signals", {}),
     ("pqn", "Walk", {}),
-    ("qmix", f"{TEAMS}:Signals", {}),
+    ("qmix", f"{TEAMS}:Signals", {"lstm_units": 8, "shares_parameters": False}),
     ("ppo", "Numbers", {"lstm_units": 8, "sees_last_step": True}),
     ("r2d2", "Walk", {"lstm_units": 8}),
     ("rnd", "Walk", {}),

@@ -1,10 +1,10 @@
 """``TeamAgent``, the base class of agents that learn a team's Q value, and its update.
 
-An item has the steps of all agents of a copy, with the reward of their team. All agents
-share one network, which computes an agent's Q values from its own observation and its
-index. The Q value of the team is a function of the Q values of the actions that the
-agents took, and increases with each of them. So the best actions of the agents are the
-best actions of the team.
+An item has the steps of all agents of a copy, with the reward of their team. The
+network computes an agent's Q values from its own observation and its index. The Q value
+of the team is a function of the Q values of the actions that the agents took, and
+increases with each of them. So the best actions of the agents are the best actions of
+the team.
 
 Differs from the papers of ``vdn`` and ``qmix``: items are sequences of a fixed length,
 not episodes, and a recurrent network begins with the stored state and a burn-in, as in
@@ -38,12 +38,12 @@ from tengen.agents.bases.q_agent import (
     q_values,
 )
 from tengen.agents.bases.unrolls import learned_outputs, time_major
-from tengen.envs import AGENT_ID, EnvSpec
+from tengen.envs import EnvSpec
 from tengen.errors import UsageError
 from tengen.experience import STATE, ExperienceConfig, ItemLayout, ReplayConfig
 from tengen.learners import LearnerConfig, LossParts
 from tengen.nets import MlpConfig, NetConfig
-from tengen.tensors import FRAMES, GLOBAL_STATE, Signature, TensorSpec
+from tengen.tensors import AGENT_ID, FRAMES, GLOBAL_STATE, Signature, TensorSpec
 
 if TYPE_CHECKING:
     from torch import Tensor

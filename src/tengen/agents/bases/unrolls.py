@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tengen.envs import AGENT_ID
 from tengen.experience import STATE
 from tengen.learners.group import Group
-from tengen.tensors import ACTION_MASK, CHOICE_OUTPUTS, GLOBAL_STATE, ILLEGAL
+from tengen.tensors import (
+    ACTION_MASK,
+    AGENT_ID,
+    CHOICE_OUTPUTS,
+    GLOBAL_STATE,
+    ILLEGAL,
+)
 
 if TYPE_CHECKING:
     import torch

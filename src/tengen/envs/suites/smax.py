@@ -31,11 +31,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tengen.envs.copies import RAISED, ActionRange, copy_seeds, one_line, raised
-from tengen.envs.env import AGENT_ID, ActionSpec, Arrays, EnvSpec, Step
+from tengen.envs.env import ActionSpec, Arrays, EnvSpec, Step
 from tengen.envs.filmed import Picture, draw_planes
 from tengen.envs.suites.suite import ListedSuite
 from tengen.errors import UsageError
-from tengen.tensors import ACTION_MASK, GLOBAL_STATE, TensorSpec
+from tengen.tensors import ACTION_MASK, AGENT_ID, GLOBAL_STATE, TensorSpec
 
 _PREFIX = "smax/"
 _SCENARIOS = (

@@ -23,7 +23,13 @@ _NUM_FEATURES = 64
 # Standardized entries are clipped to this number of deviations, as in the paper.
 _MOST = 5.0
 # Settings of a network that evaluates a single observation, already standardized.
-_PLAIN = {"num_frames": 1, "lstm_units": 0, "standardizes": False, "pixel_scale": 1.0}
+_PLAIN = {
+    "num_frames": 1,
+    "lstm_units": 0,
+    "standardizes": False,
+    "pixel_scale": 1.0,
+    "shares_parameters": True,
+}
 
 
 class Standardized(nn.Module):
@@ -204,10 +210,6 @@ class CuriousNet(Net):
     ) -> Tensors:
         """See ``Net.states_of_inputs``."""
         return self.inner.states_of_inputs(inputs, state, is_first)
-
-    def fold_norms(self) -> None:
-        """See ``Net.fold_norms``."""
-        self.inner.fold_norms()
 
     def fix_dtype(self, dtype: torch.dtype) -> None:
         """See ``Net.fix_dtype``; novelty is a small difference, always in float32."""

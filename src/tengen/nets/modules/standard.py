@@ -113,13 +113,19 @@ def counting(net: nn.Module, is_counted: Tensor | None) -> Iterator[None]:
         yield
         return
     modules = _running(net)
+    before = [module.is_counted for module in modules]
     for module in modules:
         module.is_counted = is_counted.flatten()
     try:
         yield
     finally:
-        for module in modules:
-            module.is_counted = None
+        for module, mask in zip(modules, before, strict=True):
+            module.is_counted = mask
+
+
+def counted(net: nn.Module) -> Tensor | None:
+    """Returns the flat mask ``[T * B]`` of the context ``counting``, or None."""
+    return next((module.is_counted for module in _running(net)), None)
 
 
 _MOST = 10.0
