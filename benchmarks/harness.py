@@ -21,22 +21,19 @@ def tengen(*words: object, settings: dict[str, Any] | None = None) -> list[str]:
     return [*TENGEN, *map(str, words), *pairs]
 
 
-def run_command(
-    command: list[str], log: Path | None = None, *, check: bool = True
-) -> float:
+def run_command(command: list[str], log: Path | None = None) -> float:
     """Runs a command to completion and returns its CPU-seconds, children included.
 
     Args:
         command: The program and its arguments.
         log: File to which the output is appended; None discards the output.
-        check: Whether a failure is an error.
 
     Raises:
         CalledProcessError: The command failed.
     """
     before_s = children_cpu_s()
     with (log or Path(os.devnull)).open("ab") as out:
-        subprocess.run(command, check=check, stdout=out, stderr=out)
+        subprocess.run(command, check=True, stdout=out, stderr=out)
     return children_cpu_s() - before_s
 
 

@@ -18,7 +18,7 @@ MAX_LINES = 500
 LIMITS = {
     "lines_of_src": 96_248,
     "lines_of_core": 31_844,
-    "lines_of_tests": 111_586,
+    "lines_of_tests": 111_585,
     "lines_of_benchmarks_and_scripts": 8_754,
     "packages": 27,
     "modules_with_one_importer": 112,

@@ -118,7 +118,7 @@ class Way:
 
     def is_full(self):
         """Returns whether there is no place for one more question, for a while."""
-        for _ in range(3):  # the place of the last question may be left just now
+        for _ in range(10):  # the place of the last question may be left just now
             try:
                 assert self.client(patience_s=0.0).ask(QUESTION) == "x"
             except ServiceFull:
