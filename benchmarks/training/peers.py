@@ -200,9 +200,7 @@ def solve(python: str, seed: int) -> None:
                 ours = ["train", task, "--agent", agent, "--launch", "inline"]
                 ours += ["--threads", "1", "--seed", str(seed), "--frames"]
                 start = shlex.join(tengen(*ours, 1, "--out", f"{place}/start"))
-                start_s = run_command(
-                    ["sh", "-c", f"{start} || true"]
-                )  # learns nothing
+                start_s = run_command(["sh", "-c", f"{start} || true"])
                 cpu_s = run_command(tengen(*ours, frames, "--out", f"{place}/run"))
                 found = report_of("eval", f"{place}/run", "--episodes", 100)
             took = f"{frames} frames, {cpu_s - start_s:.1f} CPU-s"
