@@ -10,6 +10,10 @@ import pytest
 # Hides all GPUs, so that every machine computes the expected numbers on its CPU.
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
+# Several tests run at once. With more threads each, torch's idle threads would spin while
+# others wait for a core.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 # A shell that starts the tests in the background makes the tests and their children
 # ignore SIGINT, so the default handler is restored.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -208,7 +208,8 @@ class Members:
             if member is None and had_place:
                 return None
             if member is None:
-                silent_s = 0.0 if is_vouched else _SILENT_S
+                # A request may arrive, or be handled, at this moment.
+                silent_s = -math.inf if is_vouched else _SILENT_S
                 lock, index = self._place(role, index, silent_s)
                 record = MirrorRecord(
                     mirror=mirror,

@@ -73,6 +73,15 @@ def test_who_the_run_has_started_again_has_its_place(
     assert not is_free(run)
 
 
+def test_who_is_asking_at_this_moment_loses_its_place_to_the_next(
+    run: RunDirectory, members: Members
+) -> None:
+    member = members.join(NAME, "selfplay", 0, PROCESS, is_vouched=True)
+    member.heard_s += 1e6
+    other = members.join(32 * "b", "selfplay", 0, PROCESS, is_vouched=True)
+    assert [one.mirror for one in read_mirrors(run)] == [other.record.mirror]
+
+
 def test_one_that_was_only_away_goes_on(run: RunDirectory, members: Members) -> None:
     member = members.join(NAME, "selfplay", 0, PROCESS)
     members.end(NAME, member.record.events, keeps_place=True)
