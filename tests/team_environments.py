@@ -176,6 +176,16 @@ class ThreeMasked(MaskedTeam):
     possible_agents = ("a", "b", "c")
 
 
+class ManyNumbers(MaskedTeam):
+    """``MaskedTeam`` with observations as large as those of ``smax/``."""
+
+    def observation_space(self, agent):
+        return spaces.Box(0.0, 10.0, (64,), np.float32)
+
+    def _seen(self):
+        return dict.fromkeys(self.agents, np.full(64, self._time, np.float32))
+
+
 class MaskedInObservation(MaskedTeam):
     """``MaskedTeam`` with the masks in the observations."""
 

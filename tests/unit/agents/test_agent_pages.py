@@ -29,9 +29,12 @@ HEADINGS = [
     "Differs from the paper",
     "Measured",
 ]
-NEEDED = {"atari": "ale_py", "mpe": "mpe2", "mujoco": "mujoco"}
-# Tasks with equal settings and as many agents that need no package.
-LIKE = {"mpe": "tests.team_environments:ThreeMasked"}
+NEEDED = {"atari": "ale_py", "mpe": "mpe2", "mujoco": "mujoco", "smax": "jaxmarl"}
+# Tasks with equal settings that need no package.
+LIKE = {
+    "mpe": "tests.team_environments:ThreeMasked",
+    "smax": "tests.team_environments:ManyNumbers",
+}
 NO_SETTING = "-"
 
 
