@@ -10,8 +10,8 @@ import pytest
 # Hides all GPUs, so that every machine computes the expected numbers on its CPU.
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
-# Several tests run at once. With more threads each, torch's idle threads would spin while
-# others wait for a core.
+# Several tests run at once. If each had several threads, idle threads of torch would
+# spin while others wait for a core.
 os.environ["OMP_NUM_THREADS"] = "1"
 
 # A shell that starts the tests in the background makes the tests and their children

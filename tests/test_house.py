@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 96_276,
+    "lines_of_src": 96_292,
     "lines_of_core": 31_844,
-    "lines_of_tests": 111_612,
+    "lines_of_tests": 111_625,
     "lines_of_benchmarks_and_scripts": 8_754,
     "packages": 27,
     "modules_with_one_importer": 112,
@@ -89,7 +89,7 @@ def test_the_house_only_shrinks():
     They were raised once, for action masks, PQN, exploration, demonstrations, several
     agents, and recorded steps of learners: by 7,000 lines of src and 900 of the core;
     then by 88 lines of src, for batches of small networks that are sampled together,
-    and by 200 for networks without parameter sharing, and for QMIX on large teams.
+    and by 216 for networks without parameter sharing, and for QMIX on large teams.
     One test compares all counts, so that one process reads the files.
     """
     counts = {name: len(house.COUNTS[name]()) for name in LIMITS}

@@ -17,8 +17,8 @@ differences, which exclude imports. CPU-seconds cover all processes of a program
 
 ``solved``: Pendulum-v1 and CartPole-v1 on one thread with each library's defaults; a
 round is a seed. The others train until 100 greedy episodes reach the return, without
-the CPU-seconds of imports and evaluation. tengen trains for fixed frames, without those
-of a run of one turn.
+the CPU-seconds of imports and evaluation. tengen trains for fixed frames, minus the
+CPU-seconds of a run of one turn.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("agent", choices=[*agents, "solved"])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--peer-python", default=sys.executable, help="of the other")
+    parser.add_argument("--peer-python", default=sys.executable, help="has the peer")
     args = parser.parse_args()
     for number in range(args.rounds):
         if args.agent == "solved":

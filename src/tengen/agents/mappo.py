@@ -3,9 +3,9 @@
 Source: Yu et al. 2022, "The Surprising Effectiveness of PPO in Cooperative Multi-Agent
 Games" (arXiv:2103.01955), sections 3 to 5.
 
-All agents share one policy, which sees only an agent's own observation and its index.
-The critic also sees the global state (``EnvSpec.global_state``), and is only part of
-the learner. So a published model acts without the global state.
+The policy, which all agents share by default, sees only an agent's own observation and
+its index. The critic also sees the global state (``EnvSpec.global_state``), and is only
+part of the learner. So a published model acts without the global state.
 
 Differs from the paper: the settings are those of ``ppo``, with more minibatches;
 rewards are divided by the scale of returns, in place of the normalization of values;

@@ -3,11 +3,11 @@
 Source: Iqbal and Sha 2019, "Actor-Attention-Critic for Multi-Agent Reinforcement
 Learning" (arXiv:1810.02912), section 3, without attention; for the losses ``sac``.
 
-All agents share one policy, which sees only an agent's own observation and its index.
-The critics, which are only part of the learner, estimate the value of all agents'
-actions. They see the global state, an agent's own observation and index, and the
-actions of the others. As in the paper, they have an output for each discrete action of
-the agent, so the expectation over its own actions is exact, and the other agents'
+The policy, which all agents share by default, sees only an agent's own observation and
+its index. The critics, which are only part of the learner, estimate the value of all
+agents' actions. They see the global state, an agent's own observation and index, and
+the actions of the others. As in the paper, they have an output for each discrete action
+of the agent, so the expectation over its own actions is exact, and the other agents'
 actions are sampled from the policy.
 
 Differs from the paper: no attention; the agents of a team share a reward, the mean over

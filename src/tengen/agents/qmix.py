@@ -66,7 +66,7 @@ class QmixUpdate(TeamUpdate):
 
         Args:
             agent: The agent's settings.
-            net: The network that all agents share.
+            net: The network of the agents.
             spec: The environment's spec, with a global state.
             store: The config of the table.
         """

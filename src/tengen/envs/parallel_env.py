@@ -70,8 +70,8 @@ class ParallelEnv(OwnCopies):
     """Copies of a parallel environment in this process, stepped one after the other.
 
     All agents have equal spaces. The network sees the agent's index as the observation
-    ``AGENT_ID``. An action mask may be in the ``info`` of each agent,
-    or in its observation, a ``Dict``.
+    ``AGENT_ID``. An action mask may be in the ``info`` of each agent, or in its
+    observation, a ``Dict``.
 
     The global state is the result of ``state()`` if the environment has a
     ``state_space`` of at most 65,536 numbers; otherwise all agents' observations, one

@@ -186,8 +186,8 @@ def spaces_of(env: Any, keys: tuple[Hashable, ...], name: str) -> tuple[Any, Any
             if space != spaces[0]:
                 raise UsageError(
                     f"{which}({key!r}) ({one_line(space)}) of {name} must be that of "
-                    f"{keys[0]} ({one_line(spaces[0])}), because all agents share a "
-                    "network; pad the spaces with a wrapper, such as SuperSuit's"
+                    f"{keys[0]} ({one_line(spaces[0])}), because all agents have equal "
+                    "networks; pad the spaces with a wrapper, such as SuperSuit's"
                 )
         found.append(spaces[0])
     return found[0], found[1]

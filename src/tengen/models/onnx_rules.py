@@ -291,6 +291,10 @@ def _unflatten(graph: GraphBuilder, x: Value, dim: int, sizes: Sequence[int]) ->
     return graph.emit("Reshape", x, graph.constant(np.array([0, *sizes], np.int64)))
 
 
+def _where(graph: GraphBuilder, is_first: Value, a: Value, b: Value) -> Value:
+    return graph.emit("Where", is_first, a, b)
+
+
 def _softmax(graph: GraphBuilder, x: Value, dim: int) -> Value:
     return graph.emit("Softmax", x, axis=dim)
 
@@ -318,6 +322,7 @@ RULES: dict[str, Rule] = {
     "amax": _reduction("ReduceMax"),
     "arange": _arange,
     "batch_norm": _batch_norm,
+    "bool": _cast_to("torch.bool"),
     "cat": _cat,
     "clamp": _clamp,
     "conv2d": _conv2d,
@@ -345,5 +350,6 @@ RULES: dict[str, Rule] = {
     "transpose": _transpose,
     "unflatten": _unflatten,
     "unsqueeze": _unsqueeze,
+    "where": _where,
 }
 """Rules by name of the torch function or tensor method; they take its arguments."""

@@ -74,7 +74,8 @@ class NetConfig(OpenConfig, package="tengen.nets"):
         By default calls ``tengen.nets.modules.KIND.build`` with ``wanted`` and this
         config. If ``EMBEDDING`` is wanted, the result also judges novelty, and contains
         a network of this kind for the other outputs. Without ``shares_parameters`` the
-        result contains a network of this kind for each agent.
+        result contains a network of this kind for each agent; a config that overrides
+        this method ignores ``shares_parameters``.
 
         Raises:
             UsageError: See ``signature``.

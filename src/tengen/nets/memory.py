@@ -51,7 +51,7 @@ def check_environment(config: NetConfig, wanted: Signature) -> None:
 
     Raises:
         UsageError: The task is a board game, or has a single agent although the config
-            asks for a network for each agent.
+            asks for one network per agent.
     """
     check(
         wanted.board is None,
@@ -63,7 +63,7 @@ def check_environment(config: NetConfig, wanted: Signature) -> None:
         config.shares_parameters or AGENT_ID in wanted.inputs,
         "net.shares_parameters",
         config.shares_parameters,
-        "must be true for an environment with a single agent; leave it out",
+        "must be true unless the environment has several agents; leave it out",
     )
 
 
@@ -115,8 +115,9 @@ class MemoryConfig(NetConfig):
     and divide by their running standard deviation, computed from training data."""
     shares_parameters: bool = True
     """Whether all agents of an environment share one network. If not, each agent has a
-    network of its own, with its own statistics of inputs, and so have the critics of
-    ``mappo`` and ``masac``; the mixer of ``qmix`` belongs to the team."""
+    network of its own, with its own statistics of inputs, and its own critic with
+    ``mappo`` and ``masac``. All agents share the mixer of ``qmix`` and the novelty
+    networks of ``rnd``."""
 
     def state(self, wanted: Signature) -> dict[str, TensorSpec]:
         """Returns the specs of the network's state: past images and LSTM state."""

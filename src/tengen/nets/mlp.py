@@ -44,7 +44,7 @@ class MlpConfig(MemoryConfig):
         """Returns ``wanted`` plus the network's state; see ``NetConfig.signature``.
 
         Raises:
-            UsageError: The task is a board game.
+            UsageError: See ``check_environment``.
         """
         check_environment(self, wanted)
         return dataclasses.replace(wanted, state=self.state(wanted))

@@ -208,7 +208,7 @@ class Members:
             if member is None and had_place:
                 return None
             if member is None:
-                # A request may arrive, or be handled, at this moment.
+                # Even if the last request is newer than the time read in _place.
                 silent_s = -math.inf if is_vouched else _SILENT_S
                 lock, index = self._place(role, index, silent_s)
                 record = MirrorRecord(

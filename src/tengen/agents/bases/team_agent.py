@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 
 # Weight of the largest TD error in the priority of a sequence, as in R2D2.
 _ETA = 0.9
-# Minimum number of entries of an agent's observation that counts as large. SMAX's
-# smallest scenario has 75, and the particle environments of ``mpe/`` have about 20.
+# Minimum number of entries of the vectors that an agent observes for them to count as
+# large. SMAX's smallest scenario has 75, simple spread has 18.
 _LARGE = 64
 
 
@@ -119,9 +119,9 @@ class TeamAgent(TeamItems, SequenceAgent):
     def for_environment(self, spec: EnvSpec) -> Self:
         """Returns the agent with five-step targets for large observations.
 
-        On SMAX's 3s5z the values diverged with smaller batches and a higher learning
-        rate, and on simple spread, with small observations, five-step targets are no
-        better than one-step targets (benchmarks/results/environments.md).
+        The settings for large observations were chosen together, on SMAX's 3s5z, where
+        values diverged with smaller batches. On simple spread, with small observations,
+        five-step targets are worse (benchmarks/results/environments.md).
         """
         agent = super().for_environment(spec)
         return dataclasses.replace(agent, num_steps=5) if _is_large(spec) else agent
@@ -158,8 +158,9 @@ class TeamAgent(TeamItems, SequenceAgent):
 
 
 def _is_large(spec: EnvSpec) -> bool:
-    seen = (s for name, s in spec.observations.items() if name != AGENT_ID)
-    return sum(s.num_entries for s in seen) >= _LARGE
+    """Returns whether an agent observes large vectors; images do not count."""
+    specs = (s for name, s in spec.observations.items() if name != AGENT_ID)
+    return sum(s.num_entries for s in specs if len(s.shape) != 3) >= _LARGE
 
 
 class TeamUpdate(TargetUpdate[TeamAgent]):

@@ -15,7 +15,7 @@ from tengen.nets.memory import MemoryConfig
 from tengen.nets.modules.exporting import is_exporting
 from tengen.nets.modules.net import Net, Tensors
 from tengen.nets.modules.standard import counted, counting, has_statistics
-from tengen.tensors import AGENT_ID, Signature
+from tengen.tensors import AGENT_ID, Signature, TensorSpec
 
 
 class SeparateNet(Net):
@@ -93,19 +93,21 @@ class SeparateNet(Net):
             # shapes. So each network evaluates all rows.
             outputs, state = of_agent(nets[0], None)
             for number, net in enumerate(nets[1:], 1):
-                is_own = ids[:, number] != 0
+                is_own = ids.select(1, number).bool()
                 others, other_state = of_agent(net, None)
-                outputs = _chosen(is_own, others, outputs, axis)
-                state = _chosen(is_own, other_state, state, 0)
+                outputs = _chosen(is_own, others, outputs, self.signature.outputs)
+                state = _chosen(is_own, other_state, state, self.signature.state)
             return outputs, state
         agents = ids.to(torch.uint8).argmax(-1)
         order = agents.argsort(stable=True)
         counts = agents.bincount(minlength=len(nets))
         parts = torch.split(order, counts.tolist())
         mask = counted(self)
+        if mask is not None:
+            mask = mask.view(len(mask) // max(1, len(ids)), len(ids))
         found = []
         for net, rows in zip(nets, parts, strict=True):
-            own = None if mask is None else mask.view(-1, len(ids))[:, rows]
+            own = None if mask is None else mask[:, rows]
             with counting(net, own):
                 found.append(of_agent(net, rows))
         places = order.argsort()
@@ -122,12 +124,17 @@ def _some(tensors: Tensors, rows: Tensor | None, axis: int) -> Tensors:
     return {name: x.index_select(axis, rows) for name, x in tensors.items()}
 
 
-def _chosen(is_own: Tensor, own: Tensors, others: Tensors, axis: int) -> Tensors:
+def _chosen(
+    is_own: Tensor, own: Tensors, others: Tensors, specs: dict[str, TensorSpec]
+) -> Tensors:
     """Returns ``own`` in the rows of a mask ``[B]``, and ``others`` elsewhere."""
-    return {
-        name: torch.where(is_own.view(-1, *[1] * (x.dim() - 1 - axis)), own[name], x)
-        for name, x in others.items()
-    }
+    chosen = {}
+    for name, x in others.items():
+        mask = is_own
+        for _ in specs[name].shape:
+            mask = mask.unsqueeze(-1)
+        chosen[name] = torch.where(mask, own[name], x)
+    return chosen
 
 
 def _in_order(parts: list[Tensors], places: Tensor, axis: int) -> Tensors:
