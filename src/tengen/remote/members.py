@@ -208,7 +208,7 @@ class Members:
             if member is None and had_place:
                 return None
             if member is None:
-                # Even if the last request is newer than the time read in _place.
+                # The last request may be newer than the time that _place reads.
                 silent_s = -math.inf if is_vouched else _SILENT_S
                 lock, index = self._place(role, index, silent_s)
                 record = MirrorRecord(
