@@ -24,7 +24,8 @@ struct ActionResult {
 };
 
 struct SearchResult {
-  // Every legal action except those that the request excludes, in ascending order.
+  // The legal actions, in ascending order, without those that the request excludes or the rules
+  // decide (games/decisive.h).
   std::vector<ActionResult> actions;
   float root_value_to_play = 0.0f;     // win minus loss, [-1, 1]
   float root_score_to_play = 0.0f;     // mean final score in points, if has_scores

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "games/bits.h"
+#include "games/decisive.h"
 #include "games/game.h"
 #include "games/planes.h"
 
@@ -60,6 +61,9 @@ class Connect4 {
     }
     return count;
   }
+  Decisive decisive_actions(const State& state, uint16_t* actions) const {
+    return find_decisive<kWidth>(*this, state, actions);
+  }
   bool is_legal(const State& state, int action) const {
     return action >= 0 && action < kWidth && (state.occupied & top_cell(action)) == 0 &&
            outcome(state) == Outcome::kOngoing;
@@ -104,7 +108,7 @@ class Connect4 {
   }
 };
 
-static_assert(Game<Connect4>);
+static_assert(HasDecisive<Connect4>);
 static_assert(sizeof(Connect4::State) == 16);
 
 }  // namespace tengen

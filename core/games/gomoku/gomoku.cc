@@ -1,15 +1,45 @@
 #include "games/gomoku/gomoku.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
 #include "games/text.h"
 
 namespace tengen {
 
+namespace {
+
+constexpr int kRow = 5;
+
+// Bit i of the result is bit i + by of `bits`, of which only `num_words` words are in use.
+Gomoku::Stones moved_down(const Gomoku::Stones& bits, int by, size_t num_words) {
+  Gomoku::Stones moved{};
+  const auto words = static_cast<size_t>(by) / 64;
+  const int rest = by % 64;
+  for (size_t i = 0; i + words < num_words; ++i) {
+    moved[i] = bits[i + words] >> rest;
+    if (rest > 0 && i + words + 1 < num_words) moved[i] |= bits[i + words + 1] << (64 - rest);
+  }
+  return moved;
+}
+
+// Adds bit i of `bits` as bit i + by of `sum`.
+void add_moved_up(const Gomoku::Stones& bits, int by, size_t num_words, Gomoku::Stones& sum) {
+  const auto words = static_cast<size_t>(by) / 64;
+  const int rest = by % 64;
+  for (size_t i = words; i < num_words; ++i) {
+    sum[i] |= bits[i - words] << rest;
+    if (rest > 0 && i > words) sum[i] |= bits[i - words - 1] >> (64 - rest);
+  }
+}
+
+}  // namespace
+
 Gomoku::Gomoku(int size, bool exactly_five)
     : size_(size),
       num_cells_(size * size),
+      num_words_(static_cast<size_t>(size * size + 63) / 64),
       exactly_five_(exactly_five),
       steps_{1, size, size + 1, size - 1} {
   if (size < kMinSize || size > kMaxSize) {
@@ -27,6 +57,10 @@ Gomoku::Gomoku(int size, bool exactly_five)
     for (size_t direction = 0; direction < to_edge.size(); ++direction) {
       reach_[index][direction] = static_cast<uint8_t>(std::min(to_edge[direction], kMaxReach));
     }
+    for (size_t direction = 0; direction < 4; ++direction) {
+      if (reach_[index][direction] < kRow - 1) continue;
+      row_starts_[direction][index / 64] |= uint64_t{1} << (index % 64);
+    }
     for (size_t player = 0; player < 2; ++player) {
       stone_keys_[player][index] = zobrist_key(kStoneTable + player, index);
     }
@@ -35,6 +69,65 @@ Gomoku::Gomoku(int size, bool exactly_five)
           static_cast<uint16_t>(transform_cell(cell, size, size, symmetry));
     }
   }
+}
+
+Gomoku::Stones Gomoku::winning_cells(const State& state, size_t player) const {
+  Stones found{};
+  const Stones& stones = state.stones[player];
+  Stones empty{};
+  for (size_t word = 0; word < num_words_; ++word) {
+    empty[word] = ~(state.stones[0][word] | state.stones[1][word]);
+  }
+  // A row of five has four stones of the player and one empty cell, the k-th.
+  for (size_t direction = 0; direction < 4; ++direction) {
+    const int step = steps_[direction];
+    std::array<Stones, kRow> own;
+    for (int k = 0; k < kRow; ++k) {
+      own[static_cast<size_t>(k)] = moved_down(stones, k * step, num_words_);
+    }
+    for (int k = 0; k < kRow; ++k) {
+      Stones starts{};
+      uint64_t any = 0;
+      for (size_t word = 0; word < num_words_; ++word) {
+        uint64_t all = row_starts_[direction][word];
+        for (int other = 0; other < kRow; ++other) {
+          if (other != k) all &= own[static_cast<size_t>(other)][word];
+        }
+        any |= starts[word] = all;
+      }
+      if (any != 0) add_moved_up(starts, k * step, num_words_, found);
+    }
+  }
+  for (size_t word = 0; word < num_words_; ++word) {
+    found[word] &= empty[word];
+    if (!exactly_five_) continue;
+    for_each_bit(found[word], [&](int bit) {
+      const int cell = static_cast<int>(word) * 64 + bit;
+      if (!wins(stones, cell)) found[word] &= ~(uint64_t{1} << bit);
+    });
+  }
+  return found;
+}
+
+Decisive Gomoku::decisive_actions(const State& state, uint16_t* actions) const {
+  const auto count = [](const Stones& cells) {
+    int sum = 0;
+    for (const uint64_t word : cells) sum += std::popcount(word);
+    return sum;
+  };
+  // Only a player with four stones can complete a row.
+  if (state.ply < kFirstWinPly - 2) return {.count = legal_actions(state, actions)};
+  if (outcome(state) != Outcome::kOngoing) return {};
+  const auto own = static_cast<size_t>(to_play(state));
+  const Stones winning = winning_cells(state, own);
+  if (count(winning) > 0) {
+    return {.count = list_set_bits(winning.data(), num_cells_, actions), .is_won = true};
+  }
+  // A stone of the side to play takes only its own cell from the opponent.
+  const Stones threats = winning_cells(state, 1 - own);
+  const int num_threats = count(threats);
+  if (num_threats == 1) return {.count = list_set_bits(threats.data(), num_cells_, actions)};
+  return {.count = legal_actions(state, actions), .is_lost = num_threats > 1};
 }
 
 std::string Gomoku::name() const {

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "games/bits.h"
+#include "games/decisive.h"
 #include "games/game.h"
 #include "games/planes.h"
 #include "games/symmetry.h"
@@ -74,6 +75,7 @@ class Gomoku {
     }
     return list_set_bits(empty.data(), num_cells_, actions);
   }
+  Decisive decisive_actions(const State& state, uint16_t* actions) const;
   bool is_legal(const State& state, int action) const {
     return action >= 0 && action < num_cells_ && !has_stone(state.stones[0], action) &&
            !has_stone(state.stones[1], action) && outcome(state) == Outcome::kOngoing;
@@ -115,6 +117,8 @@ class Gomoku {
     while (length < reach && has_stone(stones, cell += step)) ++length;
     return length;
   }
+  // The empty cells with which `player` wins at once.
+  Stones winning_cells(const State& state, size_t player) const;
   bool wins(const Stones& stones, int cell) const {
     const Reach& reach = reach_[static_cast<size_t>(cell)];
     for (size_t direction = 0; direction < 4; ++direction) {
@@ -128,14 +132,16 @@ class Gomoku {
 
   int size_;
   int num_cells_;
+  size_t num_words_;
   bool exactly_five_;
   std::array<int, 4> steps_;  // cell offsets of the directions 0..3
   std::array<Reach, kMaxCells> reach_{};
+  std::array<Stones, 4> row_starts_{};  // cells at which a row of five in direction 0..3 begins
   std::array<std::array<Key128, kMaxCells>, 2> stone_keys_{};
   std::array<std::array<uint16_t, kMaxCells>, kNumSquareSymmetries> transformed_{};
 };
 
-static_assert(Game<Gomoku>);
+static_assert(HasDecisive<Gomoku>);
 static_assert(sizeof(Gomoku::State) == 120 && std::is_trivially_copyable_v<Gomoku::State>);
 
 }  // namespace tengen

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "games/bits.h"
+#include "games/decisive.h"
 #include "games/game.h"
 #include "games/planes.h"
 #include "games/symmetry.h"
@@ -47,6 +48,9 @@ class TicTacToe {
     if (outcome(state) != Outcome::kOngoing) return 0;
     const uint64_t empty = kAllCells & ~occupied(state);
     return list_set_bits(&empty, kNumCells, actions);
+  }
+  Decisive decisive_actions(const State& state, uint16_t* actions) const {
+    return find_decisive<kNumCells>(*this, state, actions);
   }
   bool is_legal(const State& state, int action) const {
     return action >= 0 && action < kNumCells && (occupied(state) >> action & 1) == 0 &&
@@ -87,6 +91,6 @@ class TicTacToe {
   }
 };
 
-static_assert(Game<TicTacToe>);
+static_assert(HasDecisive<TicTacToe>);
 
 }  // namespace tengen

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "games/decisive.h"
 #include "games/game.h"
+#include "search/proof.h"
 #include "search/settings.h"
 #include "simd/kernels.h"
 
@@ -20,12 +22,14 @@ class Priors {
       : legal_(static_cast<size_t>(num_actions)),
         prior_(static_cast<size_t>(num_actions) + simd::kOverread) {}
 
-  // Computes the priors. The parameters are as in Search::accept(). Returns the number of legal
-  // actions. Throws Error if the evaluation is not finite.
+  // Computes the priors of the legal actions, or of those that the rules leave to consider
+  // (games/decisive.h). The parameters are as in Search::accept(). Returns the number of actions.
+  // Throws Error if the evaluation is not finite.
   template <Game G>
   int compute(const G& game, const typename G::State& state, const float* logits,
-              const uint16_t* transform, float value_to_play) {
-    const int n = game.legal_actions(state, legal_.data());
+              const uint16_t* transform, float value_to_play, bool is_decisive) {
+    const int n = is_decisive ? considered_actions(game, state, legal_.data())
+                              : game.legal_actions(state, legal_.data());
     for (int i = 0; i < n; ++i) {
       const uint16_t action = legal_[static_cast<size_t>(i)];
       prior_[static_cast<size_t>(i)] = logits[transform == nullptr ? action : transform[action]];
@@ -35,6 +39,17 @@ class Priors {
       throw Error("evaluation (not finite) must be finite; use another model");
     }
     return n;
+  }
+
+  // Returns the proof of a position in which one or two moves end the game; otherwise kUnknown.
+  // Searches that keep scores get none, because they need the score of the proving line.
+  template <Game G>
+  Proof prove(const G& game, const typename G::State& state) {
+    if constexpr (HasDecisive<G> && !HasScore<G>) {
+      const Decisive found = game.decisive_actions(state, legal_.data());
+      return found.is_won ? Proof::kWin : found.is_lost ? Proof::kLoss : Proof::kUnknown;
+    }
+    return Proof::kUnknown;
   }
 
   // Removes the actions that `left_out` excludes for `player` at `depth` moves below the root,

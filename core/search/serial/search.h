@@ -159,7 +159,7 @@ class Search {
   void accept(const float* logits, const uint16_t* transform, float value_to_play,
               const float* score_to_play = nullptr) {
     if (!waiting_) throw Error("search.accept (no leaf) needs advance() to return true first");
-    int n = priors_.compute(game_, leaf_state_, logits, transform, value_to_play);
+    int n = priors_.compute(game_, leaf_state_, logits, transform, value_to_play, is_decisive());
     if (!request_.left_out.empty()) {
       const int depth = static_cast<int>(path_.size());
       n = priors_.leave_out(request_.left_out, game_.to_play(leaf_state_), depth, n);
@@ -240,6 +240,9 @@ class Search {
     int edge;
   };
 
+  // Whether the rules alone exclude actions. With excluded actions, a proof could depend on one.
+  bool is_decisive() const { return request_.left_out.empty(); }
+
   Node& root_node() { return tree_.node(tree_.root()); }
 
   // Performs one descent. Returns true if the leaf waits for an evaluation or the move to the leaf
@@ -277,7 +280,12 @@ class Search {
     const Step last = path_.back();
     leaf_ = tree_.add_node(to_play);
     tree_.edges(tree_.node(last.node)).child[last.edge] = leaf_;
-    if (outcome == Outcome::kOngoing) return true;
+    if (outcome == Outcome::kOngoing) {
+      if (is_decisive()) tree_.node(leaf_).proof = priors_.prove(game_, leaf_state_);
+      if (tree_.node(leaf_).proof == Proof::kUnknown) return true;
+      back_up(settled(tree_.node(leaf_)));
+      return false;
+    }
     const float value = to_play == 0 ? value_to_first(outcome) : -value_to_first(outcome);
     Node& leaf = tree_.node(leaf_);
     leaf.proof = value > 0 ? Proof::kWin : value < 0 ? Proof::kLoss : Proof::kDraw;

@@ -128,6 +128,39 @@ void check_many_visits() {
   }
 }
 
+// Whatever the priors, a search of few simulations plays the move that wins at once, and the only
+// move that prevents a win of the opponent, unless the request excludes it.
+void check_decisive_moves(RootPolicy policy) {
+  const Gomoku game(9);
+  const int wanted = 76;
+  auto state = game.initial_state();
+  // The first player has four in the last row, from the corner.
+  for (const int move : {72, 4, 73, 5, 74, 6, 75}) game.apply(state, move);
+  for (const bool is_won : {false, true}) {
+    if (is_won) game.apply(state, 20);  // the second player has not blocked
+    for (const int num_simulations : {0, 1, 16}) {
+      for (const bool excludes : {false, true}) {
+        SearchRequest request = request_of(num_simulations);
+        if (excludes) request.left_out.push_back({game.to_play(state), wanted, 1});
+        Search<Gomoku> search(game, settings_of(policy));
+        search.begin(state, request);
+        while (search.advance()) {
+          std::vector<float> logits(81, 0.0f);
+          logits[static_cast<size_t>(wanted)] = -90.0f;  // the prior underflows
+          search.accept(logits.data(), nullptr, 0.9f);
+        }
+        SearchResult result;
+        search.finish(result);
+        TENGEN_CHECK((result.best_action == wanted) == !excludes);
+        if (excludes || num_simulations == 0) continue;
+        TENGEN_CHECK(result.actions.size() == 1 && result.actions[0].policy == 1.0f);
+        TENGEN_CHECK(result.proof == (is_won ? Proof::kWin : Proof::kUnknown));
+        TENGEN_CHECK(static_cast<int>(result.num_simulations) == (is_won ? 1 : num_simulations));
+      }
+    }
+  }
+}
+
 void check_misuse() {
   const TicTacToe game;
   auto state = game.initial_state();
@@ -168,6 +201,7 @@ int main() {
   for (const RootPolicy policy : {RootPolicy::kPuct, RootPolicy::kGumbel}) {
     check_random_games(policy);
     check_reuse(policy);
+    check_decisive_moves(policy);
   }
   check_kept_squares();
   check_many_visits();

@@ -99,7 +99,8 @@ class Descent {
               const float* score_to_play = nullptr) {
     if (!waiting_) throw Error("descent.accept (no leaf) needs advance() to return true first");
     const int to_play = shared_->game.to_play(leaf_state_);
-    int n = thread_->priors.compute(shared_->game, leaf_state_, logits, transform, value_to_play);
+    int n = thread_->priors.compute(shared_->game, leaf_state_, logits, transform, value_to_play,
+                                    is_decisive());
     if (!shared_->left_out.empty()) {
       const int depth = static_cast<int>(path_.size());
       n = thread_->priors.leave_out(shared_->left_out, to_play, depth, n);
@@ -136,6 +137,9 @@ class Descent {
   };
 
   SharedTree& tree() { return thread_->tree; }
+
+  // As in Search.
+  bool is_decisive() const { return shared_->left_out.empty(); }
 
   static Proof load_proof(SharedNode& node) {
     return std::atomic_ref(node.proof).load(std::memory_order_acquire);
@@ -240,10 +244,15 @@ class Descent {
   // Handles the arrival at the position of a newly created child.
   Arrival arrive() {
     const Outcome outcome = shared_->game.outcome(leaf_state_);
-    if (outcome == Outcome::kOngoing) return Arrival::kLeaf;
     const int to_play = shared_->game.to_play(leaf_state_);
-    const float value = to_play == 0 ? value_to_first(outcome) : -value_to_first(outcome);
-    const Proof proof = value > 0 ? Proof::kWin : value < 0 ? Proof::kLoss : Proof::kDraw;
+    Proof proof = Proof::kUnknown;
+    if (outcome == Outcome::kOngoing) {
+      if (is_decisive()) proof = thread_->priors.prove(shared_->game, leaf_state_);
+      if (proof == Proof::kUnknown) return Arrival::kLeaf;
+    } else {
+      const float value = to_play == 0 ? value_to_first(outcome) : -value_to_first(outcome);
+      proof = value > 0 ? Proof::kWin : value < 0 ? Proof::kLoss : Proof::kDraw;
+    }
     {
       SharedNode& leaf = tree().node(leaf_);
       const std::lock_guard hold(leaf.lock);

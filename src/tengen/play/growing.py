@@ -62,7 +62,9 @@ class Analysis:
     """Whether ``value_to_play`` is exact: the search proved it from terminal positions.
     Excluded actions do not count."""
     actions: tuple[ActionAnalysis, ...]
-    """All legal actions, except excluded ones: the best first, then by visit count."""
+    """The legal actions except excluded ones, the best first, then by visit count. If
+    an action wins at once, only such actions; otherwise without those after which the
+    opponent could win at once, unless all are such."""
     network_value_to_play: float = 0.0
     """The network's value estimate for the position, without a search."""
     score_to_play: float | None = None

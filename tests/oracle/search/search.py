@@ -15,7 +15,8 @@ The benchmark minigo has a search of its own, `tests.oracle.search.minigo`.
 Differs from the papers: results of finished games are proven up the tree. A position is
 won if one of its moves wins, and settled if all its moves are settled. A settled
 position has an exact value and is not searched further; a move proven lost is not
-tried again.
+tried again. Moves that the rules decide are looked up before the evaluation, see
+`tests.oracle.search.decisive`.
 
 If the final score counts as well, see `tests.oracle.search.score`. The score of a
 settled position is that of the line of play that settles it; the search does not
@@ -36,6 +37,7 @@ from dataclasses import dataclass
 from tengen._core import LeftOut, Rng
 from tengen.games.protocol import State
 from tengen.search import SearchConfig
+from tests.oracle.search.decisive import decisive_actions
 from tests.oracle.search.gumbel import (
     GumbelRoot,
     improved_policy,
@@ -102,6 +104,8 @@ class ReferenceSearch:
         final_score: Returns the score of a finished game, in points for the first
             player.
         board_side: Side length of the board.
+        kind: The kind of the game, see `decisive_actions`; its moves are looked at only
+            where no actions are left out.
 
     Attributes:
         root: The tree; None before the first search.
@@ -114,6 +118,7 @@ class ReferenceSearch:
         estimate_score: Callable[[State], Score] = lambda state: (0.0, 0.0),
         final_score: Callable[[State], float] = lambda state: 0.0,
         board_side: float = 1.0,
+        kind: str = "",
     ) -> None:
         self.config = config
         self._estimate_score = estimate_score
@@ -121,6 +126,7 @@ class ReferenceSearch:
         self._utility = ScoreUtility(config, board_side)
         self.root: Node | None = None
         self._evaluate = evaluate
+        self._kind = kind
         self._explores = False
         self._left_out: Sequence[LeftOut] = ()
         self._gumbel: GumbelRoot | None = None
@@ -202,8 +208,18 @@ class ReferenceSearch:
             sign = 1 if leaf.state.to_play == 0 else -1
             self._settle(leaf, sign * score_to_first)
         elif is_new:
-            self._expand(leaf, len(path) - 1)
+            _, proof = self._decisive(leaf.state)
+            if proof and self._kind != "go":
+                leaf.proof = proof
+                self._settle(leaf, 0.0)
+            else:
+                self._expand(leaf, len(path) - 1)
         self._back_up(path)
+
+    def _decisive(self, state: State) -> tuple[list[int], Proof]:
+        if self._left_out:
+            return state.legal_actions(), Proof.UNKNOWN
+        return decisive_actions(state, self._kind)
 
     def _settle(self, node: Node, score: float) -> None:
         node.score = (score, 0.0)
@@ -224,7 +240,7 @@ class ReferenceSearch:
         node.score = self._estimate_score(node.state)
         to_play = node.state.to_play
         node.value_to_play = self._utility.of(node.win_loss, node.score, to_play)
-        legal = node.state.legal_actions()
+        legal, _ = self._decisive(node.state)
         out = {
             other.action
             for other in self._left_out

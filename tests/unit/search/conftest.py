@@ -61,6 +61,7 @@ class Twin:
             estimate_score=self.estimate_score,
             final_score=self.final_score,
             board_side=math.sqrt(self.game.height * self.game.width),
+            kind=self.game.name.split("/")[0],
         )
         state = self.state()
         result = search.search(state, **self.request)
