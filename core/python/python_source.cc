@@ -46,19 +46,29 @@ ExternalRules rules_of(const nb::object& source) {
 }
 
 // Reads the positions that Python returns: to_play [n], outcome [n], num_legal [n], the
-// concatenated legal actions, planes [n, N].
+// concatenated legal actions, planes [n, N], which legal actions are considered, and decided [n]: 1
+// won, 2 lost.
 void read_facts(const nb::object& answer, size_t num_values, std::span<PositionFacts> facts) {
   const auto to_play = nb::cast<Array<uint8_t, 1>>(answer[0]);
   const auto outcome = nb::cast<Array<uint8_t, 1>>(answer[1]);
   const auto num_legal = nb::cast<Array<uint32_t, 1>>(answer[2]);
   const auto legal = nb::cast<Array<uint16_t, 1>>(answer[3]);
   const auto planes = nb::cast<Array<float, 2>>(answer[4]);
+  const auto considered = nb::cast<Array<uint8_t, 1>>(answer[5]);
+  const auto decided = nb::cast<Array<uint8_t, 1>>(answer[6]);
   const uint16_t* next = legal.data();
   for (size_t i = 0; i < facts.size(); ++i) {
     PositionFacts& made = facts[i];
     made.to_play = to_play.data()[i];
     made.outcome = static_cast<Outcome>(outcome.data()[i]);
     made.legal.assign(next, next + num_legal.data()[i]);
+    const uint8_t* is_considered = considered.data() + (next - legal.data());
+    for (const uint16_t action : made.legal) {
+      if (*is_considered++ != 0) made.considered.push_back(action);
+    }
+    made.decisive = {.count = static_cast<int>(made.considered.size()),
+                     .is_won = decided.data()[i] == 1,
+                     .is_lost = decided.data()[i] == 2};
     next += num_legal.data()[i];
     if (made.outcome != Outcome::kOngoing) continue;
     const float* row = planes.data() + i * num_values;

@@ -72,9 +72,7 @@ def slow_lead(
         state = tengen.games.make(name).new_state()
         for action in moves:
             state.apply(action)
-        result = ReferenceSearch(search, evaluate, kind="go").search(
-            state, num_simulations
-        )
+        result = ReferenceSearch(search, evaluate).search(state, num_simulations)
         return result.root_value_to_play
 
     here = record.plies[ply].root_value

@@ -29,7 +29,7 @@ std::shared_ptr<ExternalPosition>& child_of(ExternalPosition& position, int acti
 
 size_t num_bytes(const PositionFacts& facts) {
   return sizeof(ExternalPosition) + facts.planes.size() * sizeof(float) +
-         facts.legal.size() * sizeof(uint16_t);
+         (facts.legal.size() + facts.considered.size()) * sizeof(uint16_t);
 }
 
 }  // namespace
@@ -96,6 +96,12 @@ int ExternalGame::legal_actions(const State& state, uint16_t* actions) const {
   const std::vector<uint16_t>& legal = state.position->facts.legal;
   std::copy(legal.begin(), legal.end(), actions);
   return static_cast<int>(legal.size());
+}
+
+Decisive ExternalGame::decisive_actions(const State& state, uint16_t* actions) const {
+  const PositionFacts& facts = state.position->facts;
+  std::copy(facts.considered.begin(), facts.considered.end(), actions);
+  return facts.decisive;
 }
 
 bool ExternalGame::is_legal(const State& state, int action) const {

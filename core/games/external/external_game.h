@@ -22,6 +22,7 @@
 
 #include "base/hash.h"
 #include "base/rng.h"
+#include "games/decisive.h"
 #include "games/external/state_source.h"
 #include "games/game.h"
 
@@ -91,6 +92,7 @@ class ExternalGame {
   int ply(const State& state) const { return state.position->ply; }
   Outcome outcome(const State& state) const { return state.position->facts.outcome; }
   int legal_actions(const State& state, uint16_t* actions) const;
+  Decisive decisive_actions(const State& state, uint16_t* actions) const;
   bool is_legal(const State& state, int action) const;
   // Makes a move. Throws Error if the action is illegal; exceptions of the source propagate.
   void apply(State& state, int action) const;
@@ -136,6 +138,6 @@ class ExternalGame {
   std::shared_ptr<Kept> kept_;
 };
 
-static_assert(Game<ExternalGame> && ExternallyPlayed<ExternalGame>);
+static_assert(HasDecisive<ExternalGame> && ExternallyPlayed<ExternalGame>);
 
 }  // namespace tengen

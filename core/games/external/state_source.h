@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "games/decisive.h"
 #include "games/game.h"
 
 namespace tengen {
@@ -32,6 +33,9 @@ struct PositionFacts {
   Outcome outcome = Outcome::kOngoing;
   std::vector<uint16_t> legal;  // ascending; empty if the game has ended
   std::vector<float> planes;    // [N]; empty if the game has ended
+  // The actions to consider, and what is decided; see games/decisive.h.
+  std::vector<uint16_t> considered;
+  Decisive decisive;
 };
 
 // The move `action` from the position with ID `parent` to the position with ID `child`.

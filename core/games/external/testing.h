@@ -71,6 +71,9 @@ class TicTacToeSource : public StateSource {
     facts.outcome = game_.outcome(state);
     facts.legal.resize(9);
     facts.legal.resize(static_cast<size_t>(game_.legal_actions(state, facts.legal.data())));
+    facts.considered.resize(9);
+    facts.decisive = game_.decisive_actions(state, facts.considered.data());
+    facts.considered.resize(static_cast<size_t>(facts.decisive.count));
     facts.planes.resize(27);
     game_.encode(state, 0, facts.planes.data());
     return facts;

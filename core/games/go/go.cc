@@ -135,15 +135,6 @@ int Go::legal_actions(const State& state, uint16_t* actions) const {
   return count;
 }
 
-Decisive Go::decisive_actions(const State& state, uint16_t* actions) const {
-  const int count = legal_actions(state, actions);
-  const int pass = num_actions() - 1;
-  if (count == 0 || state.num_passes == 0 || !wins_at_once(*this, state, pass))
-    return {.count = count};
-  actions[0] = static_cast<uint16_t>(pass);
-  return {.count = 1, .is_won = true};
-}
-
 bool Go::is_legal(const State& state, int action) const {
   if (action < 0 || action >= num_actions() || is_finished(state)) return false;
   const uint16_t point = state.layout->point_of(action);

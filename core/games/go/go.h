@@ -13,7 +13,6 @@
 #include <memory>
 #include <string>
 
-#include "games/decisive.h"
 #include "games/game.h"
 #include "games/go/area/area.h"
 #include "games/go/board/layout.h"
@@ -51,9 +50,6 @@ class Go {
 
   Outcome outcome(const State& state) const;
   int legal_actions(const State& state, uint16_t* actions) const;
-  // Knows only passes that win, because other moves rarely end a game. A pass that lets the
-  // opponent win by passing is not excluded: a lost player may end the game.
-  Decisive decisive_actions(const State& state, uint16_t* actions) const;
   bool is_legal(const State& state, int action) const;
   void apply(State& state, int action) const;
 
@@ -136,6 +132,6 @@ class Go {
   std::shared_ptr<GoLayouts> layouts_;
 };
 
-static_assert(HasDecisive<Go> && HasVariants<Go> && HasKomi<Go> && HasPassAlive<Go>);
+static_assert(HasVariants<Go> && HasKomi<Go> && HasPassAlive<Go>);
 
 }  // namespace tengen

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tengen import _core
 from tengen.errors import UsageError
-from tengen.games.check import check_position
+from tengen.games.check import check_position, is_decisive
 from tengen.games.protocol import Game, OwnGame
 from tengen.games.python_game import PythonGame
 from tengen.games.raised import RAISED, raised
@@ -36,9 +36,12 @@ Facts: TypeAlias = tuple[
     NDArray[np.uint32],
     NDArray[np.uint16],
     NDArray[np.float32],
+    NDArray[np.uint8],
+    NDArray[np.uint8],
 ]
 """Facts about n positions: sides to move ``[n]``, outcomes ``[n]``, numbers of legal
-actions ``[n]``, all legal actions in one array, and planes ``[n, C * H * W]``."""
+actions ``[n]``, all legal actions in one array, planes ``[n, C * H * W]``, 1 for each
+legal action that a search considers, and decided positions ``[n]``: 1 won, 2 lost."""
 
 
 class OwnGameSource:
@@ -237,6 +240,9 @@ class OwnStates:
         outcome: list[int] = []
         num_legal: list[int] = []
         legal: list[int] = []
+        decide = getattr(own, "decisive_actions", None)
+        considered: list[bool] = []
+        decided = np.zeros(len(made), np.uint8)
         for i, (state, ply) in enumerate(made):
             to_play.append(own.to_play(state))
             if own.is_terminal(state):
@@ -254,6 +260,13 @@ class OwnStates:
             outcome.append(_ONGOING)
             num_legal.append(len(actions))
             legal.extend(actions)
+            if decide is not None:
+                found = decide(state)
+                if not is_decisive(found, actions):
+                    return None
+                chosen, result = found
+                considered += [action in chosen for action in actions]
+                decided[i] = result % 3  # -1, lost, is 2
         players = np.array(to_play)
         flat = np.array(legal) if legal else np.zeros(0, np.int64)
         counts = np.array(num_legal, np.uint32)
@@ -275,6 +288,8 @@ class OwnStates:
             counts,
             flat.astype(np.uint16),
             planes.reshape(len(made), -1),
+            np.array(considered, np.uint8) if decide else np.ones(len(flat), np.uint8),
+            decided,
         )
 
     def _check(self, state: Any, ply: int) -> None:

@@ -18,12 +18,8 @@ def decisive_actions(state: State, kind: str) -> tuple[list[int], Proof]:
             than those below have no decisive moves.
     """
     legal = state.legal_actions()
-    if kind not in ("tictactoe", "connect4", "gomoku", "go"):
+    if kind not in ("tictactoe", "connect4", "gomoku"):
         return legal, Proof.UNKNOWN
-    if kind == "go":  # only a second pass ends a game
-        legal_pass = [legal[-1]]
-        won = [a for a in legal_pass if wins(state, a)]
-        return (won, Proof.WIN) if won else (legal, Proof.UNKNOWN)
     if kind == "gomoku":
         return _gomoku(state, legal)
     won = [action for action in legal if wins(state, action)]

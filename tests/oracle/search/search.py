@@ -209,7 +209,7 @@ class ReferenceSearch:
             self._settle(leaf, sign * score_to_first)
         elif is_new:
             _, proof = self._decisive(leaf.state)
-            if proof and self._kind != "go":
+            if proof:
                 leaf.proof = proof
                 self._settle(leaf, 0.0)
             else:

@@ -18,7 +18,29 @@ def stones_planes(board, player):
     ).astype(np.float32)
 
 
-class TicTacToe:
+class Decisive:
+    """Finds the decisive actions by playing all pairs of moves, like the core."""
+
+    def decisive_actions(self, state):
+        legal = self.legal_actions(state)
+        winning = [action for action in legal if self.wins(state, action)]
+        if winning:
+            return winning, 1
+        saving = [action for action in legal if not self.loses(state, action)]
+        return (saving, 0) if saving else (legal, -1)
+
+    def wins(self, state, action):
+        after = self.apply(state, action)
+        return self.is_terminal(after) and self.returns(after)[self.to_play(state)] > 0
+
+    def loses(self, state, action):
+        after = self.apply(state, action)
+        if self.is_terminal(after):
+            return False
+        return any(self.wins(after, reply) for reply in self.legal_actions(after))
+
+
+class TicTacToe(Decisive):
     num_actions = 9
     max_plies = 9
     policy_layout = "cells"
@@ -59,7 +81,7 @@ class TicTacToe:
         return transform_planes(planes, symmetry)
 
 
-class ConnectFour:
+class ConnectFour(Decisive):
     """The state is two bitboards, one per player: 7 columns of 8 bits."""
 
     num_actions = 7

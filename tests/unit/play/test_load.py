@@ -67,7 +67,11 @@ def test_two_models_of_a_run_meet(run, capsys):
 CHANGED = ("search.cpuct=1000", "search.lcb_stdevs=1000")
 
 
-def test_the_settings_of_a_search_reach_the_side_that_they_name(run, capsys):
+def test_the_settings_of_a_search_reach_the_side_that_they_name(
+    tmp_path, publish_run, capsys
+):
+    run = publish_run(tmp_path / "run", "connect4", (17,), exports=False)
+
     def score_of_a(*settings):
         words = [str(run.path), f"{run.path}@17", "--games", "20", "--json"]
         words += [word for setting in settings for word in ("--set", setting)]
@@ -84,8 +88,8 @@ def test_the_settings_of_a_search_reach_the_side_that_they_name(run, capsys):
 
 def test_a_model_plays_as_its_run_says(tmp_path, publish_run, capsys):
     play = PlayConfig(search=SearchConfig(cpuct=1000.0, lcb_stdevs=1000.0))
-    said = publish_run(tmp_path / "said", "tictactoe", (17,), play=play, exports=False)
-    silent = publish_run(tmp_path / "silent", "tictactoe", (17,), exports=False)
+    said = publish_run(tmp_path / "said", "connect4", (17,), play=play, exports=False)
+    silent = publish_run(tmp_path / "silent", "connect4", (17,), exports=False)
     with tengen.load(said.path) as player, tengen.load(silent.path, play) as told:
         assert player.analyse([4], 50) == told.analyse([4], 50)
     with tengen.load(said.path, PlayConfig()) as told, tengen.load(silent.path) as old:

@@ -73,13 +73,3 @@ def test_the_only_move_of_a_game_against_an_engine(twin):
         result, _ = twin("gomoku/9", moves, num_simulations=num_simulations).native()
         assert [a.action for a in result.actions] == [9 * 8 + 4]
 
-
-def test_a_second_pass_that_wins_is_played(twin):
-    # Black has the only stones, and White passes.
-    moves = [12, 25, 7, 25]
-    result, _ = twin("go/5", moves, num_simulations=16).native()
-    assert result.best_action == 25
-    assert result.proof == Proof.WIN
-    # White, who is behind, may pass and lose.
-    result, _ = twin("go/5", moves[:3], num_simulations=16).native()
-    assert 25 in [a.action for a in result.actions]

@@ -23,6 +23,8 @@ _METHODS = (
     "observation",
     "to_string",
 )
+# Number of actions per position whose replies the check plays.
+_MOST_REPLIES = 4
 _SYMMETRY_METHODS = ("transform_action", "transform_planes")
 
 
@@ -102,7 +104,8 @@ class _Check(VerifiedGame):
     def position(self, state: Any, ply: int) -> None:
         """Checks all values that the game's methods return for a position."""
         self.ply = ply
-        self.snapshot(state)
+        if not self.snapshot(state)[1]:
+            self.decisive(state, self.legal(state))
         if not self.terminal(state) and ply >= self._own.max_plies:
             self.fail("is_terminal", False, "must be True", "raise max_plies")
 
@@ -121,7 +124,9 @@ class _Check(VerifiedGame):
                 break
             if self.ply >= self._own.max_plies:
                 self.fail("is_terminal", False, "must be True", "raise max_plies")
-            action = rng.choice(self.legal(state))
+            legal = self.legal(state)
+            self._decides_rightly(state, legal, rng)
+            action = rng.choice(legal)
             before = self.snapshot(state)
             child = self.call("apply", state, action)
             if self.snapshot(state) != before:
@@ -145,6 +150,43 @@ class _Check(VerifiedGame):
             state = child
             self.ply += 1
         self.facts.finish(self.ply, self.returns(state)[0])
+
+    def _decides_rightly(
+        self, state: Any, legal: list[int], rng: random.Random
+    ) -> None:
+        """Checks the actions that win at once, and some that let the opponent win."""
+        decided = self.decisive(state, legal)
+        if decided is None:
+            return
+        actions, result = decided
+        winning = [action for action in legal if self._wins(state, action)]
+        tried = rng.sample(legal, min(_MOST_REPLIES, len(legal)))
+        losing = {action for action in tried if self._loses(state, action)}
+        if winning:
+            is_right = (actions, result) == (winning, 1)
+        elif result == -1:
+            is_right = actions == legal and losing == set(tried)
+        else:
+            is_right = result == 0 and losing == set(tried) - set(actions)
+        if not is_right:
+            self.fail(
+                "decisive_actions",
+                decided,
+                f"must agree with the games; {winning} win at once, and after "
+                f"{sorted(losing)} of {sorted(tried)} the opponent wins at once",
+                "see tengen.games.OwnGame",
+            )
+
+    def _wins(self, state: Any, action: int) -> bool:
+        child = self.call("apply", state, action)
+        player = self.to_play(state)
+        return self.terminal(child) and self.returns(child)[player] > 0
+
+    def _loses(self, state: Any, action: int) -> bool:
+        child = self.call("apply", state, action)
+        if self.terminal(child):
+            return False
+        return any(self._wins(child, reply) for reply in self.legal(child))
 
     def _same_again(self, method: str, label: str, first: Any, second: Any) -> None:
         """Checks that two calls of ``method`` returned the same position."""

@@ -180,6 +180,21 @@ class VerifiedGame:
             self.fail(method, "nan or inf", "must be finite", "correct the planes")
         return planes
 
+    def decisive(self, state: Any, legal: list[int]) -> tuple[list[int], int] | None:
+        """Returns the verified ``decisive_actions``, or None if the game has none."""
+        if not hasattr(self._own, "decisive_actions"):
+            return None
+        found = self.call("decisive_actions", state)
+        if not is_decisive(found, legal):
+            self.fail(
+                "decisive_actions",
+                found,
+                f"must be some of the legal actions {legal}, ascending, and 1, 0 or -1",
+                "see tengen.games.OwnGame",
+            )
+        actions, result = found
+        return list(actions), int(result)
+
     def snapshot(self, state: Any) -> tuple[Any, ...]:
         """Returns the verified results of all the game's methods for a position."""
         text = self.call("to_string", state)
@@ -194,6 +209,19 @@ class VerifiedGame:
             self.observation(state).tobytes(),
             text,
         )
+
+
+def is_decisive(found: Any, legal: Sequence[int]) -> bool:
+    """Returns whether ``found`` has the form of ``decisive_actions``."""
+    if not isinstance(found, tuple) or len(found) != 2:
+        return False
+    actions, result = found
+    if not isinstance(actions, Sequence | np.ndarray) or not len(actions):
+        return False
+    if not is_int(result) or not -1 <= result <= 1:
+        return False
+    rest = iter(legal)  # each search goes on where the last one ended
+    return all(action in rest for action in actions)
 
 
 def is_int(value: Any) -> bool:
