@@ -92,68 +92,53 @@ class Chain(gymnasium.Env):
         return (np.arange(self.length) <= self._state).astype(np.float32)
 
 
-class KeysAndDoors(gymnasium.Env):
-    """A row of rooms; a door leads to the next room, and its key lies in this room.
+class KeyMaze(gymnasium.Env):
+    """A corridor with the key at one end, and a door and the goal at the other end.
 
-    Observation ``[5, side, columns]`` bool: planes of walls, keys, doors, the goal and
-    the agent, who carries the key that no plane shows. Actions: up, right, down, left.
-    The agent takes a key, and opens the door of a room whose key it has, by walking
-    onto it. The goal is in the last room; it ends the episode and gives 1. An episode
-    is truncated after ``60 * num_rooms`` steps.
-
-    Args:
-        num_rooms: The number of rooms, at least 2.
+    Observation ``[2, cells]`` float32: one at the agent's cell, in the second row once
+    it has the key. Actions: up, right, down, left. The agent takes the key (K) by
+    walking onto it, and passes the door (D) only with the key. The goal (G) ends the
+    episode and gives 1. The shortest way takes 39 steps, 13 of them back from the key,
+    and an episode is truncated after 80 steps. Random actions hardly ever find it.
     """
 
-    side = 7
+    rows = (
+        "###############",
+        "#.....K#G..D..#",
+        "#.###########.#",
+        "#......S......#",
+        "###############",
+    )
     moves = ((-1, 0), (0, 1), (1, 0), (0, -1))
+    limit = 80
 
-    def __init__(self, num_rooms=3):
-        self.num_rooms = num_rooms
-        inner = self.side - 1
-        shape = self.side, num_rooms * inner + 1
-        self._walls = np.zeros(shape, np.bool_)
-        self._walls[[0, -1]] = True
-        self._walls[:, ::inner] = True
-        rooms = range(num_rooms - 1)
-        # Keys and doors alternate between the lower and the upper corners.
-        self._all_doors = [(5 - 4 * (i % 2), (i + 1) * inner) for i in rooms]
-        self._all_keys = [(1 + 4 * (i % 2), i * inner + 5) for i in rooms]
-        self._goal = (5, (num_rooms - 1) * inner + 5)
-        for door in self._all_doors:
-            self._walls[door] = False
-        self.observation_space = spaces.MultiBinary([5, *shape])
+    def __init__(self):
+        places = np.argwhere(np.array([list(row) for row in self.rows]) != "#")
+        self._cells = {tuple(place): i for i, place in enumerate(places.tolist())}
+        shape = 2, len(self._cells)
+        self.observation_space = spaces.Box(0.0, 1.0, shape, np.float32)
         self.action_space = spaces.Discrete(4)
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        self._place, self._steps = (3, 3), 0
-        self._keys, self._doors = list(self._all_keys), list(self._all_doors)
+        self._place, self._steps, self._has_key = (3, 7), 0, False
         return self._seen(), {}
 
     def step(self, action):
         self._steps += 1
-        move = self.moves[int(action)]
-        place = (self._place[0] + move[0], self._place[1] + move[1])
-        if place in self._doors:
-            has_key = self._all_keys[self._all_doors.index(place)] not in self._keys
-            if has_key:
-                self._doors.remove(place)
-                self._place = place
-        elif not self._walls[place]:
+        row, column = self.moves[int(action)]
+        place = (self._place[0] + row, self._place[1] + column)
+        if place in self._cells and (self._has_key or self._sign(place) != "D"):
             self._place = place
-        if self._place in self._keys:
-            self._keys.remove(self._place)
-        is_there = self._place == self._goal
-        is_late = not is_there and self._steps == 60 * self.num_rooms
+        self._has_key |= self._sign(self._place) == "K"
+        is_there = self._sign(self._place) == "G"
+        is_late = not is_there and self._steps == self.limit
         return self._seen(), float(is_there), is_there, is_late, {}
 
+    def _sign(self, place):
+        return self.rows[place[0]][place[1]]
+
     def _seen(self):
-        planes = np.zeros((5, *self._walls.shape), np.int8)
-        planes[0] = self._walls
-        for plane, places in enumerate(
-            (self._keys, self._doors, [self._goal], [self._place]), 1
-        ):
-            for place in places:
-                planes[(plane, *place)] = 1
-        return planes
+        seen = np.zeros((2, len(self._cells)), np.float32)
+        seen[int(self._has_key), self._cells[self._place]] = 1.0
+        return seen

@@ -168,8 +168,8 @@ class Appo(Comparison):
 
 # Task, return, steps between evaluations, the others' class, tengen's agents and frames
 SOLVED = (
-    ("Pendulum-v1", -170, 1_000, "SAC", {"sac": 3_000}),
-    ("CartPole-v1", 475, 8_192, "PPO", {"ppo": 30_000, "pqn": 60_000, "dqn": 60_000}),
+    ("Pendulum-v1", -170, 1_000, "SAC", {"sac": 4_000}),
+    ("CartPole-v1", 475, 8_192, "PPO", {"ppo": 30_000, "pqn": 90_000, "dqn": 60_000}),
 )
 SOLVE = """
 import importlib, sys, time, gymnasium, torch

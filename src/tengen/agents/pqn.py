@@ -10,7 +10,8 @@ to learn from the batch, and several epochs of minibatches follow.
 Differs from the paper: every copy of the environment explores with its own constant
 probability (``EpsilonAgent``), whereas the paper's probability falls during training;
 the optimizer is AdamW without weight decay and not RAdam; a truncated episode
-bootstraps; the Huber loss replaces half the squared error.
+bootstraps; the Huber loss replaces half the squared error; rewards are divided by a
+running scale (``ReturnScale``), whereas the paper's scale is a constant of the task.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from tengen.agents.bases.defaults import (
     shows_boards,
     shows_screens,
 )
+from tengen.agents.bases.policy_update import ReturnScale
 from tengen.agents.bases.q_agent import EpsilonAgent, q_values
 from tengen.agents.bases.unrolls import (
     answer_legally,
@@ -156,17 +158,28 @@ class PqnUpdate(Update):
     """
 
     is_recordable = True
+    later_state = ("return_scale",)
 
     def __init__(self, agent: Pqn) -> None:
         """Creates an update with the agent's settings."""
         self._agent = agent
+        self._scale = ReturnScale(agent.discount)
         self.max_lag = _MAX_LAG if agent.max_lag is None else agent.max_lag
+
+    def state(self) -> dict[str, Tensor]:
+        """See ``Update.state``."""
+        return self._scale.state()
+
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """See ``Update.load_state``."""
+        self._scale.load_state(tensors)
 
     def minibatches(
         self, net: Net, columns: dict[str, Tensor]
     ) -> Iterator[dict[str, Tensor]]:
         """Computes the targets, then yields transitions; see ``Update.minibatches``."""
         agent, group = self._agent, self.group
+        columns = self._scale.divided(columns, group)
         rows = transitions(net, self._with_targets(net, columns), group)
         rows = {name: group.gather_rows(column) for name, column in rows.items()}
         for part in shuffled_parts(

@@ -17,7 +17,7 @@ ACTIONS = [1, 0, 0, 1, 0, 0]
 COLUMNS = {
     "observation": [0, 1, 2, 3, 4, 5],
     "action": ACTIONS,
-    "reward": [1.0, 3.0, 77.0, 1.0, 77.0, 0.0],
+    "reward": [0.25, 0.75, 77.0, 0.25, 77.0, 0.0],
     "terminated": [0, 1, 0, 0, 0, 0],
     "truncated": [0, 0, 0, 1, 0, 0],
     "is_reset": [0, 0, 1, 0, 1, 0],
@@ -30,32 +30,41 @@ def net():
     return TableNet(q=[[value, value / 2] for value in VALUES])
 
 
-def minibatches(agent):
-    return list(PqnUpdate(agent).minibatches(net(), item(**COLUMNS)))
+def minibatches(agent, columns=COLUMNS):
+    return list(PqnUpdate(agent).minibatches(net(), item(**columns)))
+
+
+def targets(agent, columns):
+    """Returns the targets by observation."""
+    [batch] = minibatches(agent, columns)
+    pairs = (batch[name].flatten().tolist() for name in ("observation", "target"))
+    return dict(zip(*pairs, strict=True))
 
 
 @pytest.mark.parametrize(
     ("trace_lambda", "first"),
     [
-        (0.0, 1 + 0.5 * 2),  # one step: the greatest Q of observation 1
-        (1.0, 1 + 0.5 * 3),  # the rewards up to the termination
-        (0.5, 1 + 0.5 * (0.5 * 2 + 0.5 * 3)),
+        (0.0, 0.25 + 0.5 * 2),  # one step: the greatest Q of observation 1
+        (1.0, 0.25 + 0.5 * 0.75),  # the rewards up to the termination
+        (0.5, 0.25 + 0.5 * (0.5 * 2 + 0.5 * 0.75)),
     ],
 )
 def test_targets_stop_at_ends_and_bootstrap_at_truncations(trace_lambda, first):
     agent = Pqn(
         discount=0.5, trace_lambda=trace_lambda, num_epochs=1, num_minibatches=1
     )
-    [batch] = minibatches(agent)
-    found = dict(
-        zip(
-            batch["observation"].flatten().tolist(),
-            batch["target"].flatten().tolist(),
-            strict=True,
-        )
-    )
+    found = targets(agent, COLUMNS)
     # Reset steps are no transitions. Row 3 bootstraps from observation 4.
-    assert found == pytest.approx({0: first, 1: 3.0, 3: 1 + 0.5 * 16})
+    assert found == pytest.approx({0: first, 1: 0.75, 3: 0.25 + 0.5 * 16})
+
+
+def test_large_rewards_are_divided_by_the_scale_of_returns():
+    agent = Pqn(discount=0.5, trace_lambda=1.0, num_epochs=1, num_minibatches=1)
+    rewards = [10 * reward for reward in COLUMNS["reward"]]
+    found = targets(agent, {**COLUMNS, "reward": rewards})
+    scale = ((0.625**2 + 0.75**2 + 0.25**2) / 3) ** 0.5  # of the discounted returns
+    expected = {0: 0.625 / scale, 1: 0.75 / scale, 3: 0.25 / scale + 0.5 * 16}
+    assert found == pytest.approx(expected)
 
 
 def test_each_epoch_has_every_transition_once():
@@ -73,15 +82,15 @@ def test_the_loss_is_the_huber_loss_of_the_actions_taken():
     update = PqnUpdate(agent)
     [batch] = update.minibatches(table, item(**COLUMNS))
     found = update.loss(table, batch)
-    # Errors: 2 - 1/2, 3 - 2, 9 - 4; the loss is linear beyond 1.
-    assert found.loss.item() == pytest.approx((1.0 + 0.5 + 4.5) / 3)
-    assert found.metrics["td_error"].item() == pytest.approx((1.5 + 1 + 5) / 3)
+    # Errors: 1.25 - 0.5, 0.75 - 2, 8.25 - 4; the loss is linear beyond 1.
+    assert found.loss.item() == pytest.approx((0.75**2 / 2 + 0.75 + 3.75) / 3)
+    assert found.metrics["td_error"].item() == pytest.approx((0.75 + 1.25 + 4.25) / 3)
     found.loss.backward()
     gradient = table.tables["q"].grad
     assert gradient is not None
     taken = [(row, ACTIONS[row]) for row in LIVE]
     assert gradient.nonzero().tolist() == [list(place) for place in taken]
-    assert all(gradient[place] < 0 for place in taken)
+    assert [gradient[place].sign().item() for place in taken] == [-1.0, 1.0, -1.0]
 
 
 def test_a_network_with_memory_is_refused():

@@ -113,6 +113,18 @@ class ReturnScale:
         """Returns ``reward`` divided by the scale and clipped to [-100, 100]."""
         return (reward / self.value).clamp(-_MOST, _MOST)
 
+    def divided(self, columns: dict[str, Tensor], group: Group) -> dict[str, Tensor]:
+        """Updates the scale with a batch, then returns the batch with scaled rewards.
+
+        Args:
+            columns: Columns as in ``tengen.actors.block``, ``[B, T + 1, ...]``.
+            group: The group of learners that share the batch.
+        """
+        names = ("reward", "terminated", "is_reset")
+        reward, terminated, is_reset = (columns[name][:, :-1] for name in names)
+        self.observe(reward, terminated, is_reset, group)
+        return {**columns, "reward": self.scaled(columns["reward"])}
+
     def observe(
         self,
         reward: Tensor,
@@ -233,15 +245,8 @@ class PolicyUpdate(Update, Generic[A]):
         return LossParts(loss, metrics)
 
     def scaled(self, columns: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Updates the scale of returns, then returns the batch with scaled rewards.
-
-        Args:
-            columns: Columns as in ``tengen.actors.block``, ``[B, T + 1, ...]``.
-        """
-        names = ("reward", "terminated", "is_reset")
-        reward, terminated, is_reset = (columns[name][:, :-1] for name in names)
-        self._scale.observe(reward, terminated, is_reset, self.group)
-        return {**columns, "reward": self._scale.scaled(columns["reward"])}
+        """Returns the batch with scaled rewards; see ``ReturnScale.divided``."""
+        return self._scale.divided(columns, self.group)
 
     def state(self) -> dict[str, Tensor]:
         """See ``Update.state``."""
