@@ -60,9 +60,8 @@ void check_game(const G& game, uint64_t index, int num_cells_used, int every) {
 }  // namespace
 
 int main() {
-  for (const std::string name :
-       {"tictactoe", "connect4", "gomoku/5", "gomoku/6/exact", "gomoku/9", "gomoku/9/exact",
-        "gomoku/15", "gomoku/19/exact"}) {
+  for (const std::string name : {"tictactoe", "connect4", "gomoku/5", "gomoku/6/exact", "gomoku/9",
+                                 "gomoku/9/exact", "gomoku/15", "gomoku/19/exact"}) {
     num_won = num_lost = num_forced = 0;
     const bool is_large = name.starts_with("gomoku/1");
     with_game(name, [&](const auto& game) {

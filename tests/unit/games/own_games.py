@@ -40,7 +40,7 @@ class Decisive:
         return any(self.wins(after, reply) for reply in self.legal_actions(after))
 
 
-class TicTacToe(Decisive):
+class PlainTicTacToe:
     num_actions = 9
     max_plies = 9
     policy_layout = "cells"
@@ -79,6 +79,10 @@ class TicTacToe(Decisive):
 
     def transform_planes(self, planes, symmetry):
         return transform_planes(planes, symmetry)
+
+
+class TicTacToe(Decisive, PlainTicTacToe):
+    """Has decisive actions, like the core's game."""
 
 
 class ConnectFour(Decisive):

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from own_games import TicTacToe
+from own_games import PlainTicTacToe as TicTacToe
 
 from tengen import _core, cli
 from tengen.actors import SelfplayConfig, play_generation
@@ -261,3 +261,25 @@ def test_a_module_cannot_leave_the_process(text, line, tmp_path, monkeypatch, ca
     monkeypatch.delitem(sys.modules, "leaving", raising=False)
     assert cli.main(["recipes", "leaving:Game"]) == 2
     assert re.search(line, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        lambda legal: legal,
+        lambda legal: (legal, 2),
+        lambda legal: ([], 0),
+        lambda legal: (legal[::-1], 0),
+        lambda legal: ([*legal, 9], 0),
+        lambda legal: (legal[:1], 1),
+        lambda legal: (legal, -1),
+        lambda legal: (legal[1:], 0),
+    ],
+)
+def test_wrong_decisive_actions_are_refused(found):
+    class Wrong(TicTacToe):
+        def decisive_actions(self, state):
+            return found(self.legal_actions(state))
+
+    with refused(UsageError, "Wrong.decisive_actions"):
+        check_own_game(Wrong())

@@ -72,4 +72,3 @@ def test_the_only_move_of_a_game_against_an_engine(twin):
     for num_simulations in (0, 1, 64):
         result, _ = twin("gomoku/9", moves, num_simulations=num_simulations).native()
         assert [a.action for a in result.actions] == [9 * 8 + 4]
-

@@ -182,7 +182,7 @@ class VerifiedGame:
 
     def decisive(self, state: Any, legal: list[int]) -> tuple[list[int], int] | None:
         """Returns the verified ``decisive_actions``, or None if the game has none."""
-        if not hasattr(self._own, "decisive_actions"):
+        if getattr(self._own, "decisive_actions", None) is None:
             return None
         found = self.call("decisive_actions", state)
         if not is_decisive(found, legal):
