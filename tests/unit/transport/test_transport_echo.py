@@ -132,7 +132,7 @@ class Way:
         holding = []
 
         def is_full():
-            # The question of the last try may have come first, and have turned one away.
+            # The last question may have come first, so that a connection was refused.
             holding.append(self.raw())
             return self.is_full()
 
