@@ -68,18 +68,18 @@ def test_large_rewards_are_divided_by_the_scale_of_returns():
 
 
 def test_the_scale_is_in_checkpoints():
-    columns = item(**{**COLUMNS, "reward": [10 * r for r in COLUMNS["reward"]]})
     agent = Pqn(discount=0.5, trace_lambda=1.0, num_epochs=1, num_minibatches=1)
     first, resumed = PqnUpdate(agent), PqnUpdate(agent)
 
-    def learned(update):
+    def learned(update, factor):
+        rewards = [factor * reward for reward in COLUMNS["reward"]]
+        columns = item(**{**COLUMNS, "reward": rewards})
         [batch] = update.minibatches(net(), columns)
         return sorted(batch["target"].flatten().tolist())  # they are shuffled
 
-    learned(first)
+    learned(first, 40)
     resumed.load_state(first.state())
-    again = learned(first)
-    assert learned(resumed) == again != learned(PqnUpdate(agent))
+    assert learned(resumed, 10) == learned(first, 10) != learned(PqnUpdate(agent), 10)
 
 
 def test_each_epoch_has_every_transition_once():
