@@ -67,6 +67,21 @@ def test_large_rewards_are_divided_by_the_scale_of_returns():
     assert found == pytest.approx(expected)
 
 
+def test_the_scale_is_in_checkpoints():
+    agent = Pqn(discount=0.5, trace_lambda=1.0, num_epochs=1, num_minibatches=1)
+    first, resumed = PqnUpdate(agent), PqnUpdate(agent)
+
+    def learned(update, factor):
+        rewards = [factor * reward for reward in COLUMNS["reward"]]
+        columns = item(**{**COLUMNS, "reward": rewards})
+        [batch] = update.minibatches(net(), columns)
+        return sorted(batch["target"].flatten().tolist())  # they are shuffled
+
+    learned(first, 40)
+    resumed.load_state(first.state())
+    assert learned(resumed, 10) == learned(first, 10) != learned(PqnUpdate(agent), 10)
+
+
 def test_each_epoch_has_every_transition_once():
     agent = Pqn(num_epochs=3, num_minibatches=2)
     batches = minibatches(agent)

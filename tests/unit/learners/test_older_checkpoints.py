@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tengen.agents.dqn import Dqn, DqnUpdate
+from tengen.agents.pqn import Pqn, PqnUpdate
 from tengen.agents.vtrace import Vtrace, VtraceUpdate
 from tengen.envs import ActionSpec
 from tengen.errors import RunError
@@ -26,17 +27,20 @@ def made(agent):
         outputs=agent.outputs_of(CHOICE),
     )
     net = NET.build(wanted)
-    update = (
-        VtraceUpdate(agent, CHOICE)
-        if isinstance(agent, Vtrace)
-        else DqnUpdate(agent, net, ReplayConfig(sampler="prioritized"))
-    )
+    replay = ReplayConfig(sampler="prioritized")
+    update = {
+        "vtrace": lambda: VtraceUpdate(agent, CHOICE),
+        "pqn": lambda: PqnUpdate(agent),
+        "dqn": lambda: DqnUpdate(agent, net, replay),
+    }[agent.kind]()
     config = LearnerConfig(batch_size=4, optimizer=AdamWConfig())
     table = FakeTable()
     return Learner(config, net, update, table, num_threads=1)
 
 
-@pytest.mark.parametrize("agent", [Vtrace(), Dqn()], ids=lambda agent: agent.kind)
+@pytest.mark.parametrize(
+    "agent", [Vtrace(), Pqn(), Dqn()], ids=lambda agent: agent.kind
+)
 def test_they_go_on_without(agent):
     with made(agent) as old, made(agent) as new:
         state = old.state()
