@@ -21,20 +21,10 @@ struct Decisive {
 template <class G>
 concept HasDecisive =
     Game<G> && requires(const G game, const typename G::State& view, uint16_t* actions) {
-      // Writes the legal actions among which the best one is, ascending: those that win at once, or
-      // else those after which the opponent cannot win at once, or else all.
+      // Writes legal actions that include a best one, ascending: those that win at once, or else
+      // those after which the opponent cannot win at once, or else any, at least one.
       { game.decisive_actions(view, actions) } -> std::same_as<Decisive>;
     };
-
-// Writes the actions that a search considers; returns their number.
-template <Game G>
-int considered_actions(const G& game, const typename G::State& view, uint16_t* actions) {
-  if constexpr (HasDecisive<G>) {
-    return game.decisive_actions(view, actions).count;
-  } else {
-    return game.legal_actions(view, actions);
-  }
-}
 
 // Whether `action` ends the game with a win for the side that plays it.
 template <Game G>
@@ -44,8 +34,9 @@ bool wins_at_once(const G& game, typename G::State state, int action) {
   return game.outcome(state) == (player == 0 ? Outcome::kFirstWins : Outcome::kSecondWins);
 }
 
-// Finds the decisive actions by playing each action and each reply. Precondition: kMost >= the
-// game's number of actions, and the players alternate.
+// Finds the decisive actions by playing each action and each reply; if the side to play has lost,
+// all legal actions. For games with few actions, and for tests. Preconditions: kMost >= the game's
+// number of actions, and the players alternate.
 template <int kMost, Game G>
 Decisive find_decisive(const G& game, const typename G::State& state, uint16_t* actions) {
   const int num_legal = game.legal_actions(state, actions);

@@ -169,7 +169,8 @@ void bind_search(nb::module_& m) {
       .def_rw("generation", &SearchRequest::generation)
       .def_rw("game", &SearchRequest::game)
       .def_rw("ply", &SearchRequest::ply)
-      .def_rw("keep_scores", &SearchRequest::keep_scores);
+      .def_rw("keep_scores", &SearchRequest::keep_scores)
+      .def_rw("considers_all", &SearchRequest::considers_all);
 
   nb::class_<ActionResult>(m, "ActionResult", "A search's result for one legal action.")
       .def_ro("action", &ActionResult::action)
@@ -189,6 +190,7 @@ void bind_search(nb::module_& m) {
       .def_ro("has_scores", &SearchResult::has_scores)
       .def_ro("network_value_to_play", &SearchResult::network_value_to_play)
       .def_ro("num_simulations", &SearchResult::num_simulations)
+      .def_ro("considered_prior", &SearchResult::considered_prior)
       .def_ro("best_action", &SearchResult::best_action)
       .def_prop_ro("proof", [](const SearchResult& r) { return static_cast<int>(r.proof); });
 

@@ -27,9 +27,12 @@ struct SearchResult {
   // The legal actions, in ascending order, without those that the request excludes or the rules
   // decide (games/decisive.h).
   std::vector<ActionResult> actions;
-  float root_value_to_play = 0.0f;     // win minus loss, [-1, 1]
-  float root_score_to_play = 0.0f;     // mean final score in points, if has_scores
-  bool has_scores = false;             // whether the search kept scores
+  float root_value_to_play = 0.0f;  // win minus loss, [-1, 1]
+  float root_score_to_play = 0.0f;  // mean final score in points, if has_scores
+  bool has_scores = false;          // whether the search kept scores
+  // The evaluator's probability of `actions` among all legal ones; 1 if the root was evaluated in
+  // an earlier search or if several threads search the tree.
+  float considered_prior = 1.0f;
   float network_value_to_play = 0.0f;  // the evaluator's own value of the root
   uint32_t num_simulations = 0;        // number of descents in this search
   int best_action = -1;                // the strongest action according to this search

@@ -79,6 +79,9 @@ struct SearchRequest {
   uint32_t ply = 0;
   // Whether the result and every evaluation have scores. Implied if the settings maximise scores.
   bool keep_scores = false;
+  // Whether to consider all legal actions, as is implied if actions are left out; otherwise only
+  // those that the rules leave (games/decisive.h).
+  bool considers_all = false;
 };
 
 }  // namespace tengen

@@ -4,6 +4,29 @@
 
 namespace tengen {
 
+Decisive Connect4::decisive_actions(const State& state, uint16_t* actions) const {
+  Decisive found{.count = legal_actions(state, actions)};
+  if (found.count == 0) return found;
+  const uint64_t playable = (state.occupied + kBottomRow) & kBoard;
+  const auto list = [&](uint64_t cells) {
+    int count = 0;
+    for (int column = 0; column < kWidth; ++column) {
+      const uint64_t whole = ((uint64_t{1} << kHeight) - 1) << (column * kColumnBits);
+      if (cells & whole) actions[count++] = static_cast<uint16_t>(column);
+    }
+    return count;
+  };
+  const uint64_t own = fourth_cells(state.own, state.occupied) & playable;
+  if (own != 0) return {.count = list(own), .is_won = true};
+  const uint64_t threats = fourth_cells(state.own ^ state.occupied, state.occupied);
+  // Takes the threatened cell, and no cell below a threatened one.
+  const uint64_t forced = threats & playable;
+  const uint64_t saving = (forced != 0 ? forced : playable) & ~(threats >> 1);
+  found.is_lost = saving == 0 || std::popcount(forced) > 1;
+  if (!found.is_lost) found.count = list(saving);
+  return found;
+}
+
 void Connect4::encode(const State& state, int symmetry, float* planes) const {
   fill_plane(planes, kOnBoardPlane, kNumCells, 1.0f);
   for (int plane = kOwnPlane; plane <= kOpponentPlane; ++plane) {

@@ -61,9 +61,7 @@ class Connect4 {
     }
     return count;
   }
-  Decisive decisive_actions(const State& state, uint16_t* actions) const {
-    return find_decisive<kWidth>(*this, state, actions);
-  }
+  Decisive decisive_actions(const State& state, uint16_t* actions) const;
   bool is_legal(const State& state, int action) const {
     return action >= 0 && action < kWidth && (state.occupied & top_cell(action)) == 0 &&
            outcome(state) == Outcome::kOngoing;
@@ -98,6 +96,17 @@ class Connect4 {
 
   static constexpr uint64_t top_cell(int column) {
     return uint64_t{1} << (column * kColumnBits + kHeight - 1);
+  }
+  // The empty cells that complete four of `stones` in a row, playable or not.
+  static uint64_t fourth_cells(uint64_t stones, uint64_t occupied) {
+    uint64_t found = (stones << 1) & (stones << 2) & (stones << 3);
+    for (const int step : {kColumnBits, kColumnBits - 1, kColumnBits + 1}) {
+      const uint64_t before = (stones << step) & (stones << (2 * step));
+      found |= before & ((stones << (3 * step)) | (stones >> step));
+      const uint64_t after = (stones >> step) & (stones >> (2 * step));
+      found |= after & ((stones << step) | (stones >> (3 * step)));
+    }
+    return found & kBoard & ~occupied;
   }
   static constexpr bool has_four(uint64_t stones) {
     for (const int step : {1, kColumnBits, kColumnBits - 1, kColumnBits + 1}) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kRow = 5;
 
-// Bit i of the result is bit i + by of `bits`, of which only `num_words` words are in use.
+// Returns `bits` shifted down by `by` places; only the first `num_words` words are in use.
 Gomoku::Stones moved_down(const Gomoku::Stones& bits, int by, size_t num_words) {
   Gomoku::Stones moved{};
   const auto words = static_cast<size_t>(by) / 64;
@@ -24,7 +24,7 @@ Gomoku::Stones moved_down(const Gomoku::Stones& bits, int by, size_t num_words) 
   return moved;
 }
 
-// Adds bit i of `bits` as bit i + by of `sum`.
+// Adds `bits`, shifted up by `by` places, to `sum`.
 void add_moved_up(const Gomoku::Stones& bits, int by, size_t num_words, Gomoku::Stones& sum) {
   const auto words = static_cast<size_t>(by) / 64;
   const int rest = by % 64;
@@ -123,11 +123,11 @@ Decisive Gomoku::decisive_actions(const State& state, uint16_t* actions) const {
   if (count(winning) > 0) {
     return {.count = list_set_bits(winning.data(), num_cells_, actions), .is_won = true};
   }
-  // A stone of the side to play takes only its own cell from the opponent.
+  // A stone takes only one cell from the opponent. A lost side tries that, too.
   const Stones threats = winning_cells(state, 1 - own);
   const int num_threats = count(threats);
-  if (num_threats == 1) return {.count = list_set_bits(threats.data(), num_cells_, actions)};
-  return {.count = legal_actions(state, actions), .is_lost = num_threats > 1};
+  if (num_threats == 0) return {.count = legal_actions(state, actions)};
+  return {.count = list_set_bits(threats.data(), num_cells_, actions), .is_lost = num_threats > 1};
 }
 
 std::string Gomoku::name() const {

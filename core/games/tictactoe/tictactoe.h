@@ -50,7 +50,17 @@ class TicTacToe {
     return list_set_bits(&empty, kNumCells, actions);
   }
   Decisive decisive_actions(const State& state, uint16_t* actions) const {
-    return find_decisive<kNumCells>(*this, state, actions);
+    Decisive found{.count = legal_actions(state, actions)};
+    if (found.count == 0) return found;
+    const auto own = static_cast<size_t>(to_play(state));
+    const uint64_t winning = third_cells(state.stones[own], state.stones[1 - own]);
+    if (winning != 0) {
+      return {.count = list_set_bits(&winning, kNumCells, actions), .is_won = true};
+    }
+    const uint64_t threats = third_cells(state.stones[1 - own], state.stones[own]);
+    found.is_lost = std::popcount(threats) > 1;
+    if (std::popcount(threats) == 1) found.count = list_set_bits(&threats, kNumCells, actions);
+    return found;
   }
   bool is_legal(const State& state, int action) const {
     return action >= 0 && action < kNumCells && (occupied(state) >> action & 1) == 0 &&
@@ -82,6 +92,14 @@ class TicTacToe {
 
   static unsigned occupied(const State& state) {
     return static_cast<unsigned>(state.stones[0] | state.stones[1]);
+  }
+  // The cells that complete a line of `stones` and are not taken by `others`.
+  static uint64_t third_cells(unsigned stones, unsigned others) {
+    unsigned found = 0;
+    for (const unsigned line : kLines) {
+      if (std::popcount(line & stones) == 2) found |= line & ~stones;
+    }
+    return found & ~others;
   }
   static bool has_line(unsigned stones) {
     for (const unsigned line : kLines) {

@@ -15,46 +15,67 @@
 
 namespace tengen {
 
-// Holds the legal actions of one position and their priors. Not thread-safe.
+// Holds the actions of one position and their priors. Not thread-safe.
 class Priors {
  public:
   explicit Priors(int num_actions)
       : legal_(static_cast<size_t>(num_actions)),
         prior_(static_cast<size_t>(num_actions) + simd::kOverread) {}
 
-  // Computes the priors of the legal actions, or of those that the rules leave to consider
-  // (games/decisive.h). The parameters are as in Search::accept(). Returns the number of actions.
-  // Throws Error if the evaluation is not finite.
+  // Lists the actions of a position: those that the rules leave to consider (games/decisive.h), or
+  // all legal ones if `all` or if the game has no such rules.
   template <Game G>
-  int compute(const G& game, const typename G::State& state, const float* logits,
-              const uint16_t* transform, float value_to_play, bool is_decisive) {
-    const int n = is_decisive ? considered_actions(game, state, legal_.data())
-                              : game.legal_actions(state, legal_.data());
-    for (int i = 0; i < n; ++i) {
+  Decisive list(const G& game, const typename G::State& state, bool all) {
+    if constexpr (HasDecisive<G>) {
+      if (!all) return game.decisive_actions(state, legal_.data());
+    }
+    return {.count = game.legal_actions(state, legal_.data())};
+  }
+
+  // The proof of the listed position if one or two moves end the game; otherwise kUnknown. Unknown
+  // in games with a score, because a proof then needs the score of the proving line.
+  template <Game G>
+  static Proof proof_of(const Decisive& listed) {
+    if (HasScore<G>) return Proof::kUnknown;
+    return listed.is_won ? Proof::kWin : listed.is_lost ? Proof::kLoss : Proof::kUnknown;
+  }
+
+  // Computes the priors of the `count` listed actions. The parameters are as in Search::accept().
+  // Throws Error if the evaluation is not finite.
+  void compute(int count, const float* logits, const uint16_t* transform, float value_to_play) {
+    for (int i = 0; i < count; ++i) {
       const uint16_t action = legal_[static_cast<size_t>(i)];
       prior_[static_cast<size_t>(i)] = logits[transform == nullptr ? action : transform[action]];
     }
-    simd::kernels().softmax(prior_.data(), n, prior_.data());
+    simd::kernels().softmax(prior_.data(), count, prior_.data());
     if (!std::isfinite(value_to_play) || !std::isfinite(prior_[0])) {
       throw Error("evaluation (not finite) must be finite; use another model");
     }
-    return n;
   }
 
-  // Returns the proof of a position in which one or two moves end the game; otherwise kUnknown.
-  // Searches that keep scores get none, because they need the score of the proving line.
+  // Returns the probability of the `count` listed actions among all legal actions of the position.
   template <Game G>
-  Proof prove(const G& game, const typename G::State& state) {
-    if constexpr (HasDecisive<G> && !HasScore<G>) {
-      const Decisive found = game.decisive_actions(state, legal_.data());
-      return found.is_won ? Proof::kWin : found.is_lost ? Proof::kLoss : Proof::kUnknown;
-    }
-    return Proof::kUnknown;
+  float considered_prior(const G& game, const typename G::State& state, int count,
+                         const float* logits, const uint16_t* transform) const {
+    if constexpr (!HasDecisive<G>) return 1.0f;
+    std::vector<uint16_t> all(static_cast<size_t>(game.num_actions()));
+    const int num_legal = game.legal_actions(state, all.data());
+    if (num_legal == count) return 1.0f;
+    const auto logit = [&](uint16_t action) {
+      return static_cast<double>(logits[transform == nullptr ? action : transform[action]]);
+    };
+    double top = logit(all[0]);
+    for (int i = 1; i < num_legal; ++i) top = std::max(top, logit(all[static_cast<size_t>(i)]));
+    double total = 0.0;
+    double listed = 0.0;
+    for (int i = 0; i < num_legal; ++i) total += std::exp(logit(all[static_cast<size_t>(i)]) - top);
+    for (int i = 0; i < count; ++i) listed += std::exp(logit(legal_[static_cast<size_t>(i)]) - top);
+    return static_cast<float>(listed / total);
   }
 
   // Removes the actions that `left_out` excludes for `player` at `depth` moves below the root,
-  // unless no action would remain. `num_legal` is the result of compute(). Normalises the priors
-  // again; returns the number of remaining actions.
+  // unless no action would remain. `num_legal` is the number of listed actions. Normalises the
+  // priors again; returns the number of remaining actions.
   int leave_out(const std::vector<LeftOut>& left_out, int player, int depth, int num_legal) {
     const auto stays = [&](uint16_t action) {
       return std::none_of(left_out.begin(), left_out.end(), [&](const LeftOut& other) {

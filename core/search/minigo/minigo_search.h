@@ -115,7 +115,8 @@ class MinigoSearch {
   void accept(int index, const float* logits, const uint16_t* transform, float value_to_play) {
     check(is_waiting(), "search.accept", index, "needs advance() to return true first");
     const Leaf& leaf = leaves_[static_cast<size_t>(index)];
-    const int n = priors_.compute(game_, leaf.state, logits, transform, value_to_play, false);
+    const int n = priors_.list(game_, leaf.state, true).count;
+    priors_.compute(n, logits, transform, value_to_play);
     tree_.expand(leaf.node, priors_.legal(), priors_.prior(), n);
     tree_.node(leaf.node).value_to_play = value_to_play;
     if (++num_answered_ == num_leaves_) back_up_batch();

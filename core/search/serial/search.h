@@ -10,7 +10,8 @@
 //   search.finish(result);
 //
 // Values are backed up in the order of selection, so a search is a pure function of its state,
-// request, settings and evaluations. Proofs of terminal values propagate up the tree.
+// request, settings and evaluations. Proofs of terminal values, and of positions that the rules
+// decide within two moves, propagate up the tree.
 
 #include <algorithm>
 #include <string>
@@ -58,6 +59,7 @@ class Search {
   void begin(const State& root, const SearchRequest& request) {
     check_request(game_, root, request);
     root_state_ = root;
+    const bool had_all = considers_all();
     request_ = request;
     rule_.begin(request);
     const bool had_squares = keeps_squares_;
@@ -65,9 +67,11 @@ class Search {
     num_simulations_ = 0;
     waiting_ = false;
     at_unknown_move_ = false;
+    considered_prior_ = 1.0f;
     budget_ = request.num_simulations;
     const bool keeps_scores = utility_.counts() || request.keep_scores;
-    const bool can_reuse = kept_ && request.left_out.empty() && had_squares >= keeps_squares_;
+    const bool can_reuse = kept_ && request.left_out.empty() && had_squares >= keeps_squares_ &&
+                           had_all == considers_all();
     if (!can_reuse || tree_.keeps_scores() != keeps_scores) tree_.clear(keeps_scores);
     kept_ = asks_priors_ = false;
     if (tree_.root() == Arena::kNull) {
@@ -159,12 +163,18 @@ class Search {
   void accept(const float* logits, const uint16_t* transform, float value_to_play,
               const float* score_to_play = nullptr) {
     if (!waiting_) throw Error("search.accept (no leaf) needs advance() to return true first");
-    int n = priors_.compute(game_, leaf_state_, logits, transform, value_to_play, is_decisive());
+    const bool is_root = leaf_ == tree_.root();
+    // A leaf below the root has been listed on arrival.
+    if (is_root) listed_ = priors_.list(game_, leaf_state_, considers_all());
+    int n = listed_.count;
+    priors_.compute(n, logits, transform, value_to_play);
+    if (is_root && !considers_all()) {
+      considered_prior_ = priors_.considered_prior(game_, leaf_state_, n, logits, transform);
+    }
     if (!request_.left_out.empty()) {
       const int depth = static_cast<int>(path_.size());
       n = priors_.leave_out(request_.left_out, game_.to_play(leaf_state_), depth, n);
     }
-    const bool is_root = leaf_ == tree_.root();
     if (is_root && asks_priors_) {
       asks_priors_ = waiting_ = false;
       tree_.set_priors(leaf_, priors_.prior());
@@ -193,6 +203,7 @@ class Search {
     read_root(tree_, result);
     if (keeps_squares_) add_standard_errors(tree_, result);
     result.num_simulations = static_cast<uint32_t>(num_simulations_);
+    result.considered_prior = considered_prior_;
     rule_.conclude(tree_, result);
   }
 
@@ -240,8 +251,8 @@ class Search {
     int edge;
   };
 
-  // Whether the rules alone exclude actions. With excluded actions, a proof could depend on one.
-  bool is_decisive() const { return request_.left_out.empty(); }
+  // With excluded actions, what the rules prove could depend on one of them.
+  bool considers_all() const { return request_.considers_all || !request_.left_out.empty(); }
 
   Node& root_node() { return tree_.node(tree_.root()); }
 
@@ -281,7 +292,8 @@ class Search {
     leaf_ = tree_.add_node(to_play);
     tree_.edges(tree_.node(last.node)).child[last.edge] = leaf_;
     if (outcome == Outcome::kOngoing) {
-      if (is_decisive()) tree_.node(leaf_).proof = priors_.prove(game_, leaf_state_);
+      listed_ = priors_.list(game_, leaf_state_, considers_all());
+      tree_.node(leaf_).proof = Priors::proof_of<G>(listed_);
       if (tree_.node(leaf_).proof == Proof::kUnknown) return true;
       back_up(settled(tree_.node(leaf_)));
       return false;
@@ -366,6 +378,8 @@ class Search {
   State root_state_{};
   State leaf_state_{};
   Arena::Offset leaf_ = Arena::kNull;
+  Decisive listed_;                // the actions of leaf_, in priors_
+  float considered_prior_ = 1.0f;  // see SearchResult
   int num_simulations_ = 0;
   int budget_ = 0;
   bool waiting_ = false;

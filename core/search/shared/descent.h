@@ -34,6 +34,7 @@ struct SharedState {
   const Puct puct;
   bool keeps_squares = false;
   std::vector<LeftOut> left_out;
+  bool considers_all = false;  // whether left_out or the request exclude the rules' decisions
   typename G::State root_state{};
   Arena::Offset root = Arena::kNull;
   int budget = 0;
@@ -99,8 +100,8 @@ class Descent {
               const float* score_to_play = nullptr) {
     if (!waiting_) throw Error("descent.accept (no leaf) needs advance() to return true first");
     const int to_play = shared_->game.to_play(leaf_state_);
-    int n = thread_->priors.compute(shared_->game, leaf_state_, logits, transform, value_to_play,
-                                    is_decisive());
+    int n = thread_->priors.list(shared_->game, leaf_state_, shared_->considers_all).count;
+    thread_->priors.compute(n, logits, transform, value_to_play);
     if (!shared_->left_out.empty()) {
       const int depth = static_cast<int>(path_.size());
       n = thread_->priors.leave_out(shared_->left_out, to_play, depth, n);
@@ -137,9 +138,6 @@ class Descent {
   };
 
   SharedTree& tree() { return thread_->tree; }
-
-  // As in Search.
-  bool is_decisive() const { return shared_->left_out.empty(); }
 
   static Proof load_proof(SharedNode& node) {
     return std::atomic_ref(node.proof).load(std::memory_order_acquire);
@@ -247,7 +245,9 @@ class Descent {
     const int to_play = shared_->game.to_play(leaf_state_);
     Proof proof = Proof::kUnknown;
     if (outcome == Outcome::kOngoing) {
-      if (is_decisive()) proof = thread_->priors.prove(shared_->game, leaf_state_);
+      const Decisive listed =
+          thread_->priors.list(shared_->game, leaf_state_, shared_->considers_all);
+      proof = Priors::proof_of<G>(listed);
       if (proof == Proof::kUnknown) return Arrival::kLeaf;
     } else {
       const float value = to_play == 0 ? value_to_first(outcome) : -value_to_first(outcome);

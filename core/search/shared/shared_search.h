@@ -72,9 +72,10 @@ class SharedSearch {
     }
     const bool keeps_scores = shared_.utility.counts() || request.keep_scores;
     const bool keeps_squares = shared_.settings.keeps_squares() || request.keep_squares;
-    const bool can_reuse = kept_ && request.left_out.empty() &&
-                           shared_.keeps_squares >= keeps_squares &&
-                           tree().keeps_scores() == keeps_scores;
+    const bool considers_all = request.considers_all || !request.left_out.empty();
+    const bool can_reuse =
+        kept_ && request.left_out.empty() && shared_.considers_all == considers_all &&
+        shared_.keeps_squares >= keeps_squares && tree().keeps_scores() == keeps_scores;
     kept_ = false;
     for (auto& thread : threads_) {
       thread->state.has_news = false;
@@ -85,6 +86,7 @@ class SharedSearch {
     shared_.root_state = root;
     shared_.budget = request.num_simulations;
     shared_.left_out = request.left_out;
+    shared_.considers_all = considers_all;
     shared_.keeps_squares = keeps_squares;
     shared_.num_begun = can_reuse ? static_cast<int>(node.visits) - 1 : 0;
     shared_.root_proven = node.proof != Proof::kUnknown;

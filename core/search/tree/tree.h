@@ -36,7 +36,8 @@ struct Node {
   float visited_prior = 0.0f;          // prior mass of the edges, in order of creation
   float next_prior = -1.0f;            // the largest prior of an action without an edge; -1 if none
   uint16_t next_index = 0;             // index of the action of next_prior among the legal actions
-  uint16_t num_legal = 0;              // 0 if the node is not expanded or the game has ended
+  // The number of actions to consider, all legal; 0 if the node is not expanded or is settled.
+  uint16_t num_legal = 0;
   uint16_t num_edges = 0;
   uint16_t capacity = 0;
   Proof proof = Proof::kUnknown;

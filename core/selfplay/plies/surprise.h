@@ -17,7 +17,8 @@
 
 namespace tengen {
 
-// Returns the relative entropy of the policy target with respect to the search's prior, in nats.
+// Returns the relative entropy of the policy target with respect to the search's prior over all
+// legal actions, in nats.
 inline float policy_surprise(const SearchResult& result) {
   double sum = 0.0;
   for (const ActionResult& a : result.actions) {
@@ -25,6 +26,7 @@ inline float policy_surprise(const SearchResult& result) {
     const double prior = std::max(static_cast<double>(a.prior), 1e-30);
     sum += a.policy * std::log(static_cast<double>(a.policy) / prior);
   }
+  sum -= std::log(std::max(static_cast<double>(result.considered_prior), 1e-30));
   return static_cast<float>(std::max(0.0, sum));
 }
 

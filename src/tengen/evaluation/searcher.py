@@ -250,6 +250,8 @@ class TreeSide(Side):
                 return
             request = _core.SearchRequest()
             request.num_simulations = self._num_simulations
+            # A level overlooks what its network does; its rating was measured so.
+            request.considers_all = self._level is not None
             moves = self._framed.to_frame(turn.moves)
             result = self._searcher.run(moves, request, self._framed.variant)
             action = self._chosen(result, turn.index, len(turn.moves))

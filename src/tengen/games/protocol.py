@@ -147,9 +147,9 @@ class OwnGame(Protocol[S]):
       layout if the actions are cells or columns of the planes.
     * ``decisive_actions(state) -> (actions, result)`` tells a search which actions to
       consider. If actions win at once, it returns these and 1; otherwise the actions
-      after which the opponent cannot win at once, and 0; if there is none, all legal
-      actions and -1. Actions are in increasing order. By default a search considers
-      all.
+      after which the opponent cannot win at once, and 0; if there is none, some legal
+      actions and -1. Actions are a list in increasing order. By default a search
+      considers all.
     * ``num_symmetries: int`` is 1. A game that declares more must also have
       ``transform_action(action, symmetry) -> int`` and ``transform_planes(planes,
       symmetry) -> planes``. Playing the transformed actions must lead to the

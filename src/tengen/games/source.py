@@ -265,7 +265,8 @@ class OwnStates:
                 if not is_decisive(found, actions):
                     return None
                 chosen, result = found
-                considered += [action in chosen for action in actions]
+                few = set(chosen)
+                considered += [action in few for action in actions]
                 decided[i] = result % 3  # -1, lost, is 2
         players = np.array(to_play)
         flat = np.array(legal) if legal else np.zeros(0, np.int64)

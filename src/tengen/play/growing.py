@@ -59,12 +59,13 @@ class Analysis:
     num_simulations: int
     """Number of simulations run; fewer than requested if the position was proven."""
     is_proven: bool
-    """Whether ``value_to_play`` is exact: the search proved it from terminal positions.
-    Excluded actions do not count."""
+    """Whether ``value_to_play`` is exact: the search proved it from terminal positions
+    and from positions that the rules decide within two moves. Excluded actions do not
+    count."""
     actions: tuple[ActionAnalysis, ...]
-    """The legal actions except excluded ones, the best first, then by visit count. If
-    an action wins at once, only such actions; otherwise without those after which the
-    opponent could win at once, unless all are such."""
+    """The legal actions except excluded ones, the best first, then by visit count. In
+    games with decisive actions, if none is excluded: only those that win at once, or
+    only those that prevent the opponent from winning at once, if there are such."""
     network_value_to_play: float = 0.0
     """The network's value estimate for the position, without a search."""
     score_to_play: float | None = None

@@ -304,6 +304,8 @@ class Player(Closable):
         request.seed = seed
         request.ply = len(moves)
         request.keep_squares = True
+        # A level overlooks what its network does; its rating was measured so.
+        request.considers_all = self.level is not None
         threads = usable_threads(threads)
         play = self._open_model().play
         most = play.batch_rows

@@ -2,7 +2,8 @@
 
 The models cannot be regenerated, because current code writes a newer schema. The JSON
 files beside the models contain the outputs of torch in float32 at that time, and the
-moves of searches with 64 simulations, since the search has decisive moves.
+moves of searches with 64 simulations, regenerated when searches began to use decisive
+moves.
 """
 
 from __future__ import annotations

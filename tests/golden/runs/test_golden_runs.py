@@ -2,8 +2,8 @@
 
 The runs cannot be regenerated, because current code writes a newer schema. ``schema_1``
 has one generation of 48 games of tic-tac-toe, without files that a run can recreate.
-``schema_1.json`` has the moves that its newest model chooses with 64 simulations, since
-the search has decisive moves.
+``schema_1.json`` has the moves that its newest model chose with 64 simulations,
+regenerated when searches began to use decisive moves.
 """
 
 from __future__ import annotations

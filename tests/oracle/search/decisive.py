@@ -59,8 +59,8 @@ def _gomoku(state: State, legal: list[int]) -> tuple[list[int], Proof]:
         other = next((action for action in legal if action != cell), None)
         if other is not None and wins(played(state, other), cell):
             threats.append(cell)
-    saving = threats if len(threats) == 1 else legal
-    return saving, Proof.LOSS if len(threats) > 1 else Proof.UNKNOWN
+    # A lost side takes one of the cells, too.
+    return threats or legal, Proof.LOSS if len(threats) > 1 else Proof.UNKNOWN
 
 
 def _fifth_cells(stones: NDArray[np.float32], legal: list[int]) -> list[int]:

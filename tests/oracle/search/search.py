@@ -70,7 +70,7 @@ _GUMBEL = 5
 
 @dataclass
 class SearchResult:
-    """The result of a search. Dicts map every legal action, in increasing order."""
+    """The result of a search. Dicts map each considered action, in increasing order."""
 
     visits: dict[int, int]
     policy: dict[int, float]

@@ -125,3 +125,11 @@ def test_a_draw_is_as_likely_as_its_temperature_says():
 def test_a_draw_has_no_search_before_it():
     with refused(UsageError, "simulations (2)"):
         Level(simulations=2, temperature=1.0)
+
+
+def test_a_weak_level_overlooks_a_threat():
+    moves = [72, 4, 73, 5, 74, 6, 75]  # four in a row from the corner
+    with tengen.load("bundled:gomoku/9", level=1) as player:
+        assert len({player.choose(moves, seed=seed) for seed in range(20)}) > 5
+    with tengen.load("bundled:gomoku/9") as player:
+        assert player.choose(moves, simulations=1) == 76

@@ -273,6 +273,11 @@ def test_a_module_cannot_leave_the_process(text, line, tmp_path, monkeypatch, ca
         lambda legal: ([*legal, 9], 0),
         lambda legal: (legal[:1], 1),
         lambda legal: (legal, -1),
+        lambda legal: [legal, 0],
+        lambda legal: (np.array(legal), 0),
+        lambda legal: (np.array(3), 0),
+        lambda legal: ([float(legal[0])], 0),
+        lambda legal: ([True], 0),
         lambda legal: (legal[1:], 0),
     ],
 )

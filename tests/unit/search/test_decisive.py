@@ -72,3 +72,27 @@ def test_the_only_move_of_a_game_against_an_engine(twin):
     for num_simulations in (0, 1, 64):
         result, _ = twin("gomoku/9", moves, num_simulations=num_simulations).native()
         assert [a.action for a in result.actions] == [9 * 8 + 4]
+
+
+@pytest.mark.parametrize("policy", ["puct", "gumbel"])
+def test_a_lost_side_takes_one_of_the_threatened_cells(twin, policy):
+    # Four in the middle of a row, with both ends open.
+    moves = [39, 0, 40, 80, 41, 8, 42]
+    search = twin("gomoku/9", moves, SearchConfig(policy=policy), num_simulations=16)
+    result, _ = search.native()
+    assert result.best_action in (38, 43)
+    assert result.proof == Proof.LOSS
+
+
+def test_surprise_is_that_over_all_legal_actions(twin):
+    result, _ = twin("gomoku/9", [72, 4, 73, 5, 74, 6, 75]).native()
+    assert [a.prior for a in result.actions] == [1.0]
+    assert 0.0 < result.considered_prior < 0.1
+    result, _ = twin("gomoku/9", [72, 4]).native()
+    assert result.considered_prior == 1.0
+
+
+def test_all_actions_are_considered_if_the_request_says_so(twin):
+    moves = [72, 4, 73, 5, 74, 6, 75]
+    result, _ = twin("gomoku/9", moves, considers_all=True, num_simulations=1).native()
+    assert len(result.actions) == 81 - len(moves)

@@ -58,9 +58,10 @@ def test_block_or_lose(twin, name, moves, block):
     assert search.state().to_play == 1
     result, _ = search.native()
     assert result.best_action == block
-    # The others lose at once, and are not considered.
-    if name != "gomoku/7":
-        assert [a.action for a in result.actions] == [block]
+    # The others lose at once and are not considered, or are proven lost.
+    lost = [a for a in result.actions if a.proof == Proof.LOSS]
+    assert lost or [a.action for a in result.actions] == [block]
+    assert all(a.policy == 0.0 for a in lost)
 
 
 @pytest.mark.parametrize(("name", "moves", "block"), BLOCKS[:2])

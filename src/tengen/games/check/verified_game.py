@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -189,7 +190,8 @@ class VerifiedGame:
             self.fail(
                 "decisive_actions",
                 found,
-                f"must be some of the legal actions {legal}, ascending, and 1, 0 or -1",
+                f"must be a tuple of a list of legal actions {legal}, in increasing "
+                "order, and 1, 0 or -1",
                 "see tengen.games.OwnGame",
             )
         actions, result = found
@@ -216,12 +218,12 @@ def is_decisive(found: Any, legal: Sequence[int]) -> bool:
     if not isinstance(found, tuple) or len(found) != 2:
         return False
     actions, result = found
-    if not isinstance(actions, Sequence | np.ndarray) or not len(actions):
-        return False
     if not is_int(result) or not -1 <= result <= 1:
         return False
-    rest = iter(legal)  # each search goes on where the last one ended
-    return all(action in rest for action in actions)
+    if not isinstance(actions, list | tuple) or not all(map(is_int, actions)):
+        return False
+    rises = all(first < second for first, second in itertools.pairwise(actions))
+    return bool(actions) and rises and set(actions) <= set(legal)
 
 
 def is_int(value: Any) -> bool:
