@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 96_403,
-    "lines_of_core": 32_085,
-    "lines_of_tests": 111_973,
+    "lines_of_src": 96_416,
+    "lines_of_core": 32_175,
+    "lines_of_tests": 112_039,
     "lines_of_benchmarks_and_scripts": 8_754,
     "packages": 27,
     "modules_with_one_importer": 112,
