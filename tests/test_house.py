@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 96_292,
+    "lines_of_src": 96_310,
     "lines_of_core": 31_844,
-    "lines_of_tests": 111_625,
+    "lines_of_tests": 111_648,
     "lines_of_benchmarks_and_scripts": 8_754,
     "packages": 27,
     "modules_with_one_importer": 112,
