@@ -66,11 +66,12 @@ void check_interrupted(const G& game, const SelfplaySettings& settings) {
   const bool is_minigo = settings.search.policy == RootPolicy::kMinigo;
   size_t num_gone_on_with = 0;
   size_t num_with_extra = 0;  // games whose next full search makes up for visits
-  // The generation is interrupted repeatedly at different points.
+  // The generation is interrupted repeatedly at different points. Parts become longer, because a
+  // part must reach the second of two full searches to keep the plies between them.
   std::vector<GameRecord> found;
   for (int round = 0; found.size() < 12; ++round) {
     TENGEN_CHECK(round < 400);
-    const Played part = play_for(game, settings, generation, 25 + 7 * (round % 5));
+    const Played part = play_for(game, settings, generation, 25 + 7 * (round % 5) + round / 4);
     for (const GameRecord& record : part.records) {
       found.push_back(record);
       generation.finished.push_back(record.game_index);
