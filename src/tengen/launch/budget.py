@@ -23,6 +23,9 @@ class Budget:
     minutes: float | None = None
     """Wall-clock minutes of the call, counted from its first turn of work. Start-up and
     the target match do not count."""
+    cpu_seconds: float | None = None
+    """CPU-seconds of all processes of the call, counted like ``minutes``. Unlike
+    minutes they buy the same work on a busy machine."""
     games: int | None = None
     """Number of games to play in this call, rounded up to complete generations."""
     models: int | None = None
@@ -30,7 +33,20 @@ class Budget:
     frames: int | None = None
     """Number of environment steps in this call, rounded up to complete actor turns."""
     fits_generations: bool = False
-    """Whether generations get fewer games if only a few fit into the minutes."""
+    """Whether generations get fewer games if only a few fit into the time."""
+
+    def seconds_on(self, num_cores: float) -> float | None:
+        """Returns the seconds that the budget takes on busy cores; None if unlimited.
+
+        Args:
+            num_cores: The number of cores that the call keeps busy, positive.
+        """
+        limits = []
+        if self.minutes is not None:
+            limits.append(60 * self.minutes)
+        if self.cpu_seconds is not None:
+            limits.append(self.cpu_seconds / num_cores)
+        return min(limits, default=None)
 
 
 @dataclass
@@ -103,18 +119,26 @@ class Spending:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds left of the budget in minutes; None without such a budget."""
-        if self.budget.minutes is None:
-            return None
-        return max(0.0, 60 * self.budget.minutes - self.elapsed_s)
+        """Expected seconds until the time is spent; None if nothing limits the time.
+
+        CPU-seconds are expected to pass as fast as in the call so far.
+        """
+        limits = []
+        if self.budget.minutes is not None:
+            limits.append(60 * self.budget.minutes - self.elapsed_s)
+        if self.budget.cpu_seconds is not None:
+            left_s = self.budget.cpu_seconds - self._worked_s
+            limits.append(left_s / self._num_busy_cores)
+        return max(0.0, min(limits)) if limits else None
 
     @property
     def generation_s(self) -> float | None:
         """Time limit in seconds for a generation and its learning; None: no limit."""
         budget = self.budget
-        if not budget.fits_generations or budget.minutes is None:
+        whole_s = budget.seconds_on(self._num_busy_cores)
+        if not budget.fits_generations or whole_s is None or budget.games is not None:
             return None
-        return None if budget.games is not None else 60 * budget.minutes / _GENERATIONS
+        return whole_s / _GENERATIONS
 
     @property
     def cpu_s(self) -> float:
@@ -147,7 +171,7 @@ class Spending:
         The keys are ``core_minutes``, ``core_minutes_in_all``, ``remaining`` and
         ``asked``. With a budget in games only, the last two are None, so that the
         result of such a run does not depend on how it is divided into calls. If both
-        minutes and frames are limited, the smaller remaining share counts. The CPU time
+        time and frames are limited, the smaller remaining share counts. The CPU time
         of the remaining minutes is estimated from the number of cores that the call has
         kept busy, or from all its cores before the first turn of work.
         """

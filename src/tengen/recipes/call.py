@@ -61,6 +61,7 @@ class Call:
     launch: str | None = None
     actors: int | None = None
     minutes: float | None = None
+    cpu_seconds: float | None = None
     games: int | None = None
     frames: int | None = None
     out: Path | str | None = None
@@ -89,6 +90,12 @@ class Call:
             "minutes",
             self.minutes,
             f"must be above 0 and at most {_MAX_MINUTES}; 10 suits a first run",
+        )
+        check(
+            self.cpu_seconds is None or 0 < self.cpu_seconds <= 60 * _MAX_MINUTES,
+            "cpu-seconds",
+            self.cpu_seconds,
+            f"must be above 0 and at most {60 * _MAX_MINUTES}; 1200 suits a first run",
         )
         for name, most in (("games", _MAX_GAMES), ("frames", _MAX_FRAMES)):
             if (number := getattr(self, name)) is not None:
@@ -132,7 +139,9 @@ class Call:
         """
         fresh = fresh_config(
             *(self.task, self.agent, self.recipe, self.settings),
-            minutes=self.minutes,
+            seconds=Budget(
+                minutes=self.minutes, cpu_seconds=self.cpu_seconds
+            ).seconds_on(num_threads),
             games=self.games,
             frames=self.frames,
             num_threads=num_threads,
@@ -263,10 +272,11 @@ class Call:
     def budget(self, config: RunConfig) -> Budget:
         """Returns the call's budget, or the recipe's minutes if the call has none."""
         models = config.schedule.num_models or None
-        given = (self.minutes, self.games, self.frames, models)
+        given = (self.minutes, self.cpu_seconds, self.games, self.frames, models)
         is_open = all(limit is None for limit in given)
         return Budget(
             minutes=config.minutes if is_open else self.minutes,
+            cpu_seconds=self.cpu_seconds,
             games=self.games,
             frames=self.frames,
             models=models,

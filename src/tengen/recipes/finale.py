@@ -32,7 +32,7 @@ from tengen.run import RunDirectory, publish_file
 _FIRST_GAMES = 8
 """Number of games that are timed to choose the number of games of the match."""
 _MATCH_SHARE = 0.2
-"""The maximum duration of the match, as a share of a call's minutes."""
+"""The maximum duration of the match, as a share of a call's time."""
 
 
 def has_learned(config: RunConfig, run: RunDirectory) -> bool:
@@ -55,16 +55,16 @@ def final_match(
     num_threads: int,
     progress: Callable[[dict[str, Any]], None],
     stop: Callable[[], bool],
-    minutes: float | None,
+    seconds: float | None,
     clock: Callable[[], float],
 ) -> MatchReport | None:
     """Plays the newest model against a fixed opponent and publishes the match.
 
     Blocks. Writes the result, which counts for the model's rating, to
     ``RUN/eval/final-<n>.json`` and the games to ``RUN/games/final-<n>.jsonl``. Colours
-    alternate, and every pair of games has its own opening. If the budget is in minutes,
-    the match takes about a fifth of it at most, estimated from the first eight games,
-    which are always played.
+    alternate, and every pair of games has its own opening. If the budget limits the
+    time, the match takes about a fifth of it at most, estimated from the first eight
+    games, which are always played.
 
     Args:
         config: The run's config.
@@ -72,7 +72,8 @@ def final_match(
         num_threads: The number of threads that play.
         progress: Called with the ``stage``, ten times a second.
         stop: Called ten times a second; returning True ends the match unpublished.
-        minutes: The call's budget; None to play all games without a time limit.
+        seconds: The wall time of the call's budget; None to play all games without a
+            time limit.
         clock: Returns the time of a monotonic clock, in seconds.
 
     Returns:
@@ -123,12 +124,12 @@ def final_match(
     num_games = rating.final_games
     try:
         first: tuple[PlayedGame, ...] = ()
-        if minutes is not None and num_games > _FIRST_GAMES:
+        if seconds is not None and num_games > _FIRST_GAMES:
             start_s = clock()
             first = played(_FIRST_GAMES).games
             each_s = max(1e-9, (clock() - start_s) / _FIRST_GAMES)
             # Play complete pairs, so that both players move first equally often.
-            fitting = 2 * int(60 * minutes * _MATCH_SHARE / each_s / 2)
+            fitting = 2 * int(seconds * _MATCH_SHARE / each_s / 2)
             num_games = max(_FIRST_GAMES, min(num_games, fitting))
         report = played(num_games, first)
     except MatchStopped:
@@ -153,21 +154,21 @@ def final_match(
 
 
 def match_line(
-    report: MatchReport, rating: LadderConfig, minutes: float | None = None
+    report: MatchReport, rating: LadderConfig, seconds: float | None = None
 ) -> str:
     """Returns the result of the final match as one line of text.
 
     Args:
         report: The match.
         rating: The run's rating config.
-        minutes: The call's budget, as in ``final_match``.
+        seconds: The wall time of the call's budget, as in ``final_match``.
     """
     tally = report.tally
     fewer = ""
-    if minutes is not None and tally.num_games < rating.final_games:
+    if seconds is not None and tally.num_games < rating.final_games:
         fewer = (
             f"; {rating.final_games} games would take more than "
-            f"{60 * minutes * _MATCH_SHARE:.0f} s of {60 * minutes:.0f} s"
+            f"{seconds * _MATCH_SHARE:.0f} s of {seconds:.0f} s"
         )
     return (
         f"rating match at {rating.num_simulations} simulations against "
@@ -191,6 +192,7 @@ def why_unlearned(budget: Budget, journal: RunJournal, reason: str) -> str:
         return f"it was {reason} before the first learner step"
     asked = {
         "minutes": budget.minutes,
+        "cpu-seconds": budget.cpu_seconds,
         "games": budget.games,
         "frames": budget.frames,
     }

@@ -25,7 +25,7 @@ def fresh_config(
     recipe: str | None,
     settings: Sequence[str],
     *,
-    minutes: float | None,
+    seconds: float | None,
     games: int | None,
     frames: int | None,
     num_threads: int = USUAL_THREADS,
@@ -37,10 +37,10 @@ def fresh_config(
         agent: The agent; None for the task's default.
         recipe: The recipe; None for the task's default.
         settings: The call's ``--set`` settings; only network and budget are used.
-        minutes: The call's budget in minutes.
+        seconds: The wall time that the call's budget takes if it keeps all cores busy.
         games: The call's budget in games, which makes the config independent of the
-            machine. With 0, the run starts with the network that a run of ``minutes``
-            (by default the config's) would end with.
+            machine. With 0, the run starts with the network that a run of ``seconds``
+            (by default the config's minutes) would end with.
         frames: The call's budget in environment steps; 0 acts like ``games`` of 0.
         num_threads: Number of cores to use.
 
@@ -53,7 +53,7 @@ def fresh_config(
         fresh = make_config(task, agent, recipe, num_threads)
     if games == 0 or frames == 0:
         # Standalone roles have no budget, so no stage can begin at a share of it.
-        given = asked if minutes is None else minutes
+        given = asked if seconds is None else seconds / 60
         if not sets(settings, "net", "agent.stages"):
             fresh = _made_for(fresh, given * num_threads)
     return _with_own_net(fresh, settings)

@@ -61,6 +61,7 @@ def train_task(
     launch: str | None = None,
     actors: int | None = None,
     minutes: float | None = None,
+    cpu_seconds: float | None = None,
     games: int | None = None,
     frames: int | None = None,
     out: Path | str | None = None,
@@ -89,6 +90,8 @@ def train_task(
             given. The CPU time of all calls decides when the network grows. A new run's
             config depends on this machine's cores; if roles take turns, generations get
             smaller if only few would fit the budget.
+        cpu_seconds: CPU time of all processes of this call, without start-up. Like
+            ``minutes``, but equal on a busy machine.
         games: Games of this call, in complete generations. A new run's config is then
             the same on any machine. 0 only writes the config, for roles that are
             started individually.
@@ -121,6 +124,7 @@ def train_task(
         launch=launch,
         actors=actors,
         minutes=minutes,
+        cpu_seconds=cpu_seconds,
         games=games,
         frames=frames,
         out=out,
@@ -179,6 +183,7 @@ def _train(
     view: View,
 ) -> dict[str, Any]:
     budget = call.budget(config)
+    seconds = budget.seconds_on(num_threads)
     steps_before = learned_steps(run)
     last = read_progress(run)
     charts = open_charts(run)
@@ -208,7 +213,7 @@ def _train(
                 num_threads=num_threads,
                 progress=journal.progress,
                 stop=stop.event.is_set,
-                minutes=budget.minutes,
+                seconds=seconds,
                 clock=time.monotonic,
             )
             if match is not None:
@@ -224,7 +229,7 @@ def _train(
         raise KeyboardInterrupt
     # Print messages after the view has closed, because closing redraws a live panel.
     if match is not None and config.games is not None:
-        view.message(match_line(match, config.games.rating, budget.minutes))
+        view.message(match_line(match, config.games.rating, seconds))
     # Read learner steps from the checkpoint, because the last report may be missing.
     unlearned = ""
     if not _has_models(run, budget) and learned_steps(run) <= steps_before:
@@ -323,6 +328,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "is given)",
     )
     parser.add_argument(
+        "--cpu-seconds",
+        type=float,
+        metavar="N",
+        help="CPU time of all processes of this call, without their start-up",
+    )
+    parser.add_argument(
         "--games",
         type=int,
         help="games to play in this call; 0 only writes the run's config, for "
@@ -369,6 +380,7 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
         launch=args.launch,
         actors=args.actors,
         minutes=args.minutes,
+        cpu_seconds=args.cpu_seconds,
         games=args.games,
         frames=args.frames,
         out=args.out,

@@ -54,6 +54,33 @@ NAMES = ("core_minutes", "core_minutes_in_all", "remaining", "asked")
         (Budget(minutes=10.0), RunSpent(), 150.0, 300.0, 0, (5.0, 20.0, 0.75, 1.0)),
         # The same with a tenth of these cores: the budget is a tenth, not the share.
         (Budget(minutes=10.0), RunSpent(), 150.0, 30.0, 0, (0.5, 2.0, 0.75, 1.0)),
+        # CPU-seconds pass as fast as processes work.
+        (Budget(cpu_seconds=1200), RunSpent(), 600.0, 300.0, 0, (5.0, 20.0, 0.75, 1.0)),
+        (
+            Budget(cpu_seconds=600),
+            RunSpent(5.0),
+            90.0,
+            900.0,
+            0,
+            (20.0, 20.0, 0.0, 0.75),
+        ),
+        # The minutes end first, and then the CPU-seconds.
+        (
+            Budget(minutes=10.0, cpu_seconds=1e6),
+            RunSpent(),
+            150.0,
+            300.0,
+            0,
+            (5.0, 20.0, 0.75, 1.0),
+        ),
+        (
+            Budget(minutes=1000.0, cpu_seconds=1200),
+            RunSpent(),
+            150.0,
+            300.0,
+            0,
+            (5.0, 20.0, 0.75, 1.0),
+        ),
         # Nothing is measured yet.
         (Budget(minutes=10.0), RunSpent(20.0), 0.0, 0.0, 0, (20.0, 40.0, 0.5, 0.5)),
         # Fifty minutes after those ten: what sixty at once say after 35 minutes.
@@ -116,6 +143,24 @@ def test_what_a_turn_is_told(budget, before, seconds, cpu_s, frames, expected):
     assert [outlook[name] for name in NAMES] == [
         value if value is None else pytest.approx(value) for value in expected
     ]
+
+
+def test_a_call_ends_with_its_cpu_seconds_however_long_they_take():
+    clock = Clock()
+    spending = clock.spending(Budget(cpu_seconds=100, fits_generations=True))
+    clock.now_s += 1000.0
+    clock.own_s += 50.0  # start-up does not count
+    spending.begin_work()
+    assert spending.seconds_left == pytest.approx(50.0)  # two cores
+    assert spending.generation_s == pytest.approx(50.0 / 8)
+    clock.now_s += 300.0
+    spending.count({"cpu_s": 60.0})
+    assert spending.seconds_left == pytest.approx(200.0)  # a fifth of a core
+    assert spending.generation_s == pytest.approx(500.0 / 8)
+    assert not spending.is_over(199.0)
+    assert spending.is_late(201.0)
+    clock.own_s += 40.0
+    assert spending.is_over()
 
 
 def test_a_starved_call_is_given_no_time_that_it_does_not_get():

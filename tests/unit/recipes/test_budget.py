@@ -118,6 +118,7 @@ def record(tmp_path, monkeypatch, give_cores, give_gpus):
         ({"games": 1}, 2),
         ({"minutes": 100.0, "games": 7}, 2),
         ({"minutes": 5.0}, 4),
+        ({"cpu_seconds": 60.0}, 4),
         ({}, 4),
         ({"minutes": 100.0, "threads": 1}, 2),
     ],

@@ -118,40 +118,40 @@ def test_a_call_that_learned_nothing_fails_whatever_was_learned_before(
     assert f"tengen play {tmp_path}" in told  # there is a player, of the first call
 
 
-def final_match(run, matches, minutes, progress=lambda report: None):
+def final_match(run, matches, seconds, progress=lambda report: None):
     return finale.final_match(
         CONFIG,
         run,
         num_threads=1,
         progress=progress,
         stop=lambda: False,
-        minutes=minutes,
+        seconds=seconds,
         clock=matches.clock,
     )
 
 
 @pytest.mark.parametrize(
-    ("minutes", "game_s", "lengths"),
+    ("seconds", "game_s", "lengths"),
     [
         (None, 1000.0, [40]),
-        (10.0, 1.0, [8, 40]),
+        (600.0, 1.0, [8, 40]),
         # Two minutes of ten.
-        (10.0, 5.0, [8, 24]),
-        (10.0, 5.2, [8, 22]),
-        (1.0, 60.0, [8, 8]),
-        (10.0, 0.0, [8, 40]),
+        (600.0, 5.0, [8, 24]),
+        (600.0, 5.2, [8, 22]),
+        (60.0, 60.0, [8, 8]),
+        (600.0, 0.0, [8, 40]),
     ],
 )
 def test_the_closing_match_has_as_many_games_as_fit(
-    matches, tmp_path, monkeypatch, minutes, game_s, lengths
+    matches, tmp_path, monkeypatch, seconds, game_s, lengths
 ):
     run = made_run(tmp_path)
     learning(monkeypatch, 12)
     matches.game_s = game_s
-    report = final_match(run, matches, minutes)
+    report = final_match(run, matches, seconds)
     assert matches.lengths == lengths
-    line = finale.match_line(report, CONFIG.agent.rating, minutes)
-    least, of = 12 * (minutes or 0), 60 * (minutes or 0)
+    line = finale.match_line(report, CONFIG.agent.rating, seconds)
+    least, of = 0.2 * (seconds or 0), seconds or 0
     told = f"; 40 games would take more than {least:.0f} s of {of:.0f} s"
     assert line.endswith(told) == (lengths[-1] < 40)
 

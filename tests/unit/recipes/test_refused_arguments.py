@@ -44,6 +44,7 @@ SEARCH = "--set agent.actor.search"
         ("train tictactoe --out=", "out ()"),
         (f"train tictactoe --games {'9' * 30}", "must be 0 to 1000000000; "),
         ("train tictactoe --minutes 1e308", "must be above 0 and at most"),
+        ("train tictactoe --cpu-seconds 0", "cpu-seconds (0.0) must be above 0"),
         (f"{TRAIN} --out notes", "notes) must be a directory"),
         (f"{TRAIN} --out notes/run", "notes/run) must be a directory"),
         (
