@@ -6,8 +6,8 @@
 
 Positions are random, of 8 to 30 plies, with at least one legal move that is not
 optimal. A move is optimal if it preserves the game's value: a win stays won, a draw
-stays drawn. Recipes were tuned on the positions of ``--seed 0`` (``recipe_sweep.py``),
-so the default is another seed.
+stays drawn. Recipes are tuned on the positions of ``--seed 0`` (``sweep.py``), so the
+default is another seed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -51,6 +51,22 @@ def chooser(word: str, simulations: int) -> Choose:
     return lambda moves: player.choose(moves, simulations=simulations)
 
 
+def solved_positions(count: int, seed: int) -> list[tuple[list[int], Sequence[int]]]:
+    """Returns random positions as lists of moves, each with its optimal moves."""
+    return [
+        (list(moves), optimal_moves(list(moves)))
+        for moves in random_positions(count, 8, 30, seed)
+    ]
+
+
+def optimal_share(
+    player: str, simulations: int, positions: list[tuple[list[int], Sequence[int]]]
+) -> float:
+    """Returns the share of the solved positions in which a player's move is optimal."""
+    choose = chooser(player, simulations)
+    return sum(choose(moves) in best for moves, best in positions) / len(positions)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("players", nargs="+", help="RUN, RUN@17, mcts:N or random")
@@ -60,20 +76,16 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     # Solve each position once, because the solver takes longer than any player.
-    positions = [
-        (list(moves), optimal_moves(list(moves)))
-        for moves in random_positions(args.positions, 8, 30, args.seed)
-    ]
+    positions = solved_positions(args.positions, args.seed)
     for player, simulations in itertools.product(args.players, args.simulations):
         start_s = time.perf_counter()
-        choose = chooser(player, simulations)
-        optimal = sum(choose(moves) in best for moves, best in positions)
+        share = optimal_share(player, simulations, positions)
         report = {
             "name": "connect4_accuracy",
             "player": player,
             "positions": len(positions),
             "simulations": simulations,
-            "optimal_share": optimal / len(positions),
+            "optimal_share": share,
             "seconds": round(time.perf_counter() - start_s, 1),
         }
         print(json.dumps(report) if args.json else report, flush=True)
