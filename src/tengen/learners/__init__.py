@@ -13,6 +13,7 @@ from tengen.learners.checkpoint import load_checkpoint, save_checkpoint
 from tengen.learners.config import (
     AdamWConfig,
     LearnerConfig,
+    MuonConfig,
     OptimizerConfig,
     SgdConfig,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "Learner",
     "LearnerConfig",
     "LossParts",
+    "MuonConfig",
     "OptimizerConfig",
     "SgdConfig",
     "Update",
