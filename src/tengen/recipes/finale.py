@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tengen import games
+from tengen.bundled import BUNDLED, bundled_names, read_manifest
 from tengen.errors import RunError
 from tengen.evaluation import (
-    LadderConfig,
     MatchRecord,
     MatchReport,
     MatchStopped,
     PlayedGame,
     Tally,
-    fixed_player,
     games_jsonl,
     open_player,
     play_match,
@@ -29,6 +28,8 @@ from tengen.roles import RunConfig
 from tengen.roles.inputs import run_book
 from tengen.run import RunDirectory, publish_file
 
+_USUAL_OPPONENT = "mcts:1000"
+"""The opponent in games without a bundled player."""
 _FIRST_GAMES = 8
 """Number of games that are timed to choose the number of games of the match."""
 _MATCH_SHARE = 0.2
@@ -60,8 +61,8 @@ def final_match(
 ) -> MatchReport | None:
     """Plays the newest model against a fixed opponent and publishes the match.
 
-    Blocks. Writes the result, which counts for the model's rating, to
-    ``RUN/eval/final-<n>.json`` and the games to ``RUN/games/final-<n>.jsonl``. Colours
+    Blocks. Writes the result to ``RUN/eval/final-<n>.json`` and the games to
+    ``RUN/games/final-<n>.jsonl``; against an anchor, it counts for the rating. Colours
     alternate, and every pair of games has its own opening. If the budget limits the
     time, the match takes about a fifth of it at most, estimated from the first eight
     games, which are always played.
@@ -88,9 +89,11 @@ def final_match(
         return None
     rating, play = agent.rating, agent.play
     model = run.models.latest()
-    opponent = fixed_player(rating.final_opponent)
-    if model is None or opponent is None or stop() or not has_learned(config, run):
+    if model is None or stop() or not has_learned(config, run):
         return None
+    opponent = open_player(
+        final_opponent(config), num_threads=num_threads, task=config.task
+    )
     stopped = stopped_by(stop)
     book = run_book(config, run) if rating.book else None
 
@@ -104,7 +107,7 @@ def final_match(
     def played(num_games: int, before: Sequence[PlayedGame] = ()) -> MatchReport:
         def watch(tally: Tally) -> None:
             games_played = f"{tally.num_games} of {num_games} games"
-            progress({"stage": f"rating match, {games_played}"})
+            progress({"stage": f"match, {games_played}"})
             stopped(tally)
 
         return play_match(
@@ -153,17 +156,37 @@ def final_match(
     return report
 
 
+def final_opponent(config: RunConfig) -> str:
+    """Returns the name of the opponent of the match at the end of a game's training."""
+    assert config.games is not None
+    word = config.games.rating.final_opponent
+    if word != "bundled":
+        return word
+    task = config.task
+    return f"{BUNDLED}{task}" if task in bundled_names() else _USUAL_OPPONENT
+
+
+def _described(opponent: str) -> str:
+    """Returns an opponent's name, with the measured strength of a bundled player."""
+    if not opponent.startswith(BUNDLED):
+        return opponent
+    measured = read_manifest(opponent.removeprefix(BUNDLED)).strength
+    facts = "; ".join(f"{one.what}: {one.value:.0%}" for one in measured[:1])
+    return f"{opponent} ({facts})" if facts else opponent
+
+
 def match_line(
-    report: MatchReport, rating: LadderConfig, seconds: float | None = None
+    report: MatchReport, config: RunConfig, seconds: float | None = None
 ) -> str:
     """Returns the result of the final match as one line of text.
 
     Args:
         report: The match.
-        rating: The run's rating config.
+        config: The run's config, of a game.
         seconds: The wall time of the call's budget, as in ``final_match``.
     """
-    tally = report.tally
+    assert config.games is not None
+    tally, rating = report.tally, config.games.rating
     fewer = ""
     if seconds is not None and tally.num_games < rating.final_games:
         fewer = (
@@ -171,8 +194,8 @@ def match_line(
             f"{seconds * _MATCH_SHARE:.0f} s of {seconds:.0f} s"
         )
     return (
-        f"rating match at {rating.num_simulations} simulations against "
-        f"{rating.final_opponent}: "
+        f"match at {rating.num_simulations} simulations against "
+        f"{_described(final_opponent(config))}: "
         f"{tally.wins} won, {tally.draws} drawn, {tally.losses} lost, "
         f"score {tally.score:.0%}, Elo {tally.elo_text}{fewer}"
     )

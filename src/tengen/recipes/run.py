@@ -229,7 +229,7 @@ def _train(
         raise KeyboardInterrupt
     # Print messages after the view has closed, because closing redraws a live panel.
     if match is not None and config.games is not None:
-        view.message(match_line(match, config.games.rating, seconds))
+        view.message(match_line(match, config, seconds))
     # Read learner steps from the checkpoint, because the last report may be missing.
     unlearned = ""
     if not _has_models(run, budget) and learned_steps(run) <= steps_before:

@@ -7,7 +7,6 @@ import pytest
 
 from tengen.evaluation import (
     GateResults,
-    LadderConfig,
     MatchGate,
     MatchReport,
     PairedTally,
@@ -17,6 +16,7 @@ from tengen.evaluation import (
     sprt_bounds,
 )
 from tengen.evaluation.elo import ELO_LIMIT, Z_95, Tally, elo_of_score, expected_score
+from tengen.recipes import make_config
 from tengen.recipes.finale import match_line
 from tests.oracle.gate_matches import draw_points, judge_match, judge_sprt
 
@@ -92,8 +92,9 @@ def test_an_unbeaten_player_rises_with_the_games():
 def test_elo_for_people_says_where_there_is_no_bound(tally, text):
     assert tally.elo_text == text
     report = MatchReport(tally, ())
-    config = LadderConfig(final_games=10)
-    assert match_line(report, config).endswith(f"Elo {text}")
+    assert match_line(report, make_config("tictactoe", None, None)).endswith(
+        f"Elo {text}"
+    )
 
 
 SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)

@@ -1,5 +1,6 @@
 """What stands on the screen when ``tengen train`` ends, and what it returns."""
 
+import dataclasses
 import io
 from types import SimpleNamespace
 
@@ -44,7 +45,9 @@ class Matches:
 def matches(monkeypatch):
     made = Matches()
     monkeypatch.setattr(finale, "play_match", made)
-    monkeypatch.setattr(finale, "open_player", lambda *_, **__: None)
+    monkeypatch.setattr(
+        finale, "open_player", lambda word, **_: SimpleNamespace(name=word)
+    )
     monkeypatch.setattr(finale, "games_jsonl", lambda games: b"")
     return made
 
@@ -84,7 +87,8 @@ def test_the_last_lines_stand_below_the_panel(matches, tmp_path, monkeypatch):
     report = training.train_task("tictactoe", out=tmp_path, minutes=1000)
     assert report["exit_code"] == 0
     *_, result, farewell = stream.getvalue().strip().splitlines()
-    assert "rating match at 64 simulations against mcts:1000: 40 won" in result
+    assert "match at 64 simulations against bundled:tictactoe (lines not lost" in result
+    assert ": 40 won, 0 drawn" in result
     assert farewell == f"play against it: tengen play {tmp_path}"
 
 
@@ -150,10 +154,28 @@ def test_the_closing_match_has_as_many_games_as_fit(
     matches.game_s = game_s
     report = final_match(run, matches, seconds)
     assert matches.lengths == lengths
-    line = finale.match_line(report, CONFIG.agent.rating, seconds)
+    line = finale.match_line(report, CONFIG, seconds)
     least, of = 0.2 * (seconds or 0), seconds or 0
     told = f"; 40 games would take more than {least:.0f} s of {of:.0f} s"
     assert line.endswith(told) == (lengths[-1] < 40)
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "opponent"),
+    [
+        ("tictactoe", {}, "bundled:tictactoe"),
+        ("gomoku/7", {}, "mcts:1000"),  # no player of this board is bundled
+        ("gomoku/9", {"final_opponent": "mcts:30"}, "mcts:30"),
+    ],
+)
+def test_the_closing_opponent_is_the_bundled_player_of_the_game(
+    task, settings, opponent
+):
+    config = make_config(task, None, None)
+    rating = dataclasses.replace(config.agent.rating, **settings)
+    agent = dataclasses.replace(config.agent, rating=rating)
+    changed = dataclasses.replace(config, agent=agent)
+    assert finale.final_opponent(changed) == opponent
 
 
 def test_the_closing_match_says_how_far_it_is(matches, tmp_path, monkeypatch):
@@ -162,6 +184,6 @@ def test_the_closing_match_says_how_far_it_is(matches, tmp_path, monkeypatch):
     told = []
     final_match(run, matches, None, told.append)
     assert [report["stage"] for report in told] == [
-        "rating match, 0 of 40 games",
-        "rating match, 40 of 40 games",
+        "match, 0 of 40 games",
+        "match, 40 of 40 games",
     ]

@@ -44,8 +44,9 @@ class LadderConfig:
     """Number of games per match between anchors, if the game has no shipped results."""
     final_games: int = bounded(40, 0, MAX_GAMES)
     """Number of games against ``final_opponent`` at the end of training; 0 for none."""
-    final_opponent: str = "mcts:1000"
-    """The opponent of the match at the end of training: ``random`` or ``mcts:N``."""
+    final_opponent: str = "bundled"
+    """The opponent of the match at the end of training: ``random``, ``mcts:N``, or
+    ``bundled`` for the game's bundled player (``mcts:1000`` if it has none)."""
     num_simulations: int = 64
     """Simulations per move of the model, at least 1."""
     opening_plies: int = 2
@@ -75,10 +76,11 @@ class LadderConfig:
         check_moves(self.num_simulations, self.opening_plies)
         fixed_players(self.anchors)
         check(
-            fixed_player(self.final_opponent) is not None,
+            self.final_opponent == "bundled"
+            or fixed_player(self.final_opponent) is not None,
             "final_opponent",
             self.final_opponent,
-            "must be random or mcts:N; choose a player that never changes",
+            "must be bundled, random or mcts:N; choose a player that never changes",
         )
 
 
