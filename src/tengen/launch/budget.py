@@ -133,12 +133,20 @@ class Spending:
 
     @property
     def generation_s(self) -> float | None:
-        """Time limit in seconds for a generation and its learning; None: no limit."""
+        """Time limit in seconds for a generation and its learning; None: no limit.
+
+        If ``counts_cpu``, CPU-seconds per thread of the call.
+        """
         budget = self.budget
-        whole_s = budget.seconds_on(self._num_busy_cores)
+        whole_s = budget.seconds_on(self._num_threads)
         if not budget.fits_generations or whole_s is None or budget.games is not None:
             return None
         return whole_s / _GENERATIONS
+
+    @property
+    def counts_cpu(self) -> bool:
+        """Whether only CPU-seconds limit the time."""
+        return self.budget.minutes is None and self.budget.cpu_seconds is not None
 
     @property
     def cpu_s(self) -> float:

@@ -106,6 +106,7 @@ class TurnTaker:
                 "follow_models": self._at_once,
                 "frames_left": self._spending.frames_left(),
                 "generation_s": self._spending.generation_s,
+                "counts_cpu": self._spending.counts_cpu,
                 "is_changed": role in self._changed,
                 **more,
             }

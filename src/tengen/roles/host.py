@@ -28,6 +28,7 @@ _TOLD = {
     **dict.fromkeys(("remaining", "asked", "core_minutes", "core_minutes_in_all")),
     **dict.fromkeys(("generation_s", "sealed", "frames_left", "opponent")),
     "follow_models": False,
+    "counts_cpu": False,
     "saves": True,
 }
 """The fields of ``RoleContext`` that are set for each turn, with their defaults."""

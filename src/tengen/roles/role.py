@@ -87,6 +87,9 @@ class RoleContext:
     generation_s: float | None = None
     """Time limit of self-play per generation, in seconds. A machine that is too slow
     plays fewer games per generation. None: no limit."""
+    counts_cpu: bool = False
+    """Whether ``generation_s`` is CPU-seconds per thread instead of wall seconds, so
+    that generations have equal sizes on a busy machine."""
     follow_models: bool = False
     """Whether self-play may switch to a model that is published during a generation.
     False if roles take turns, so that a seed always gives the same run."""

@@ -10,8 +10,11 @@ following generations have fewer games.
 from __future__ import annotations
 
 import dataclasses
+import time
 
 from tengen.actors import SelfplayConfig
+from tengen.observe.cpu_time import CpuClock
+from tengen.roles.role import RoleContext
 
 # A generation whose estimated time exceeds the limit by this factor gets fewer games.
 _SLACK = 1.25
@@ -21,6 +24,31 @@ _MIN_SLOTS = 8
 _MIN_SLOTS_PYTHON = 1
 # Games per slot, at least two, because slots are idle while the last games end.
 _GAMES_A_SLOT = 2
+
+
+class WorkClock:
+    """Measures the time that counts towards a generation's limit. Not thread-safe.
+
+    Args:
+        context: Its ``counts_cpu`` selects the CPU time of this process and its
+            descendants, divided by ``num_threads``, instead of wall time.
+    """
+
+    def __init__(self, context: RoleContext) -> None:
+        self._num_threads = context.num_threads
+        self._begun_s = time.monotonic()
+        self._cpu = CpuClock(time.monotonic) if context.counts_cpu else None
+        self._cpu_s = 0.0
+        if self._cpu is not None:
+            self._cpu.since_last()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since this object was created."""
+        if self._cpu is None:
+            return time.monotonic() - self._begun_s
+        self._cpu_s += self._cpu.since_last()
+        return self._cpu_s / self._num_threads
 
 
 def fewer_games(

@@ -30,7 +30,7 @@ from tengen.experience.games.journal import core_errors
 from tengen.games import Game
 from tengen.inference import Backend, open_backend, search_outputs
 from tengen.roles.role import RoleContext
-from tengen.roles.selfplay.fitting import fewer_games, first_slots
+from tengen.roles.selfplay.fitting import WorkClock, fewer_games, first_slots
 from tengen.run import RunDirectory
 
 _LOOK_S = 1.0
@@ -60,6 +60,8 @@ class PlayingThreads:
         self._on_model = on_model
         self._backend: tuple[int, Backend] | None = None
         self._looked_s = -math.inf
+        self.work_s = 0.0
+        """Time of the last call of ``play`` that counts towards ``generation_s``."""
 
     def play(
         self,
@@ -91,6 +93,7 @@ class PlayingThreads:
         kept = opened.recorded()
         num_recovered = len(wanted.finished)
         played = GenerationReport()
+        self.work_s = 0.0
         models = [wanted.model]
         num_begun: int | None = None
         while True:
@@ -131,11 +134,13 @@ class PlayingThreads:
         # Open the model before the clock starts, because compilation is not play time.
         with core_errors():
             backend = self._open(part.wanted)
+        clock, work_s = WorkClock(self._context), self.work_s
         count = _progress(
             self._context,
             part.wanted.config,
             num_recovered,
             before,
+            lambda: work_s + clock.seconds,
             part.queue.stop,
             part.play_fewer,
             part.num_sealed,
@@ -166,6 +171,8 @@ class PlayingThreads:
             # Finished games are not lost, because they are in the journal's queue.
             self._context.write(lambda: part.keep(part.queue.unfinished()))
             return GenerationReport()
+        finally:
+            self.work_s = work_s + clock.seconds
 
     def _queue(
         self, wanted: GamesOfGeneration, unfinished: list[bytes]
@@ -257,6 +264,12 @@ class PlayingProcesses:
         self._context = context
         self._processes = SelfplayProcesses(context.num_threads)
         self._is_measured = False
+        self._clock = WorkClock(context)
+
+    @property
+    def work_s(self) -> float:
+        """Time since the last call of ``play`` that counts towards ``generation_s``."""
+        return self._clock.seconds
 
     def play(
         self, wanted: GamesOfGeneration, opened: OpenGeneration
@@ -276,6 +289,7 @@ class PlayingProcesses:
             reduced if all games of ``wanted`` would take too long.
         """
         played = GenerationReport()
+        self._clock = WorkClock(self._context)
         num_recovered = len(wanted.finished)
         limit_s = self._context.generation_s
         if limit_s is not None and not self._is_measured:
@@ -285,7 +299,8 @@ class PlayingProcesses:
                 return played, wanted.config.games_per_generation
             self._is_measured = True
             self._context.write(opened.flush)
-            game_s = played.seconds / max(1, played.num_games)
+            work_s = self.work_s
+            game_s = work_s / max(1, played.num_games)
             config = first_slots(
                 wanted.config, self._context.num_threads, limit_s, game_s
             )
@@ -294,7 +309,7 @@ class PlayingProcesses:
                 self._context.num_threads,
                 limit_s,
                 played.num_games,
-                played.seconds,
+                work_s,
                 num_recovered,
             )
             num_games = config.games_per_generation
@@ -330,6 +345,7 @@ class PlayingProcesses:
             wanted.config,
             num_recovered,
             before,
+            lambda: self.work_s,
             self._processes.stop,
             play_fewer,
         )
@@ -354,6 +370,7 @@ def _progress(
     config: SelfplayConfig,
     num_recovered: int,
     before: GenerationReport,
+    worked: Callable[[], float],
     stop: Callable[[], None],
     play_fewer: Callable[[SelfplayConfig], None],
     num_sealed: int = 0,
@@ -366,6 +383,7 @@ def _progress(
         config: The settings of the games.
         num_recovered: Number of games that were durable when the turn began.
         before: Report of the games that the turn has played so far.
+        worked: Returns the time of the generation that counts towards the limit.
         stop: Called to stop play.
         play_fewer: Called with new settings if all games would take too long.
         num_sealed: Number of the generation's games that are already sealed.
@@ -377,7 +395,6 @@ def _progress(
         if context.stop.is_set():
             stop()
         num_finished = before.num_games + num_games
-        seconds = before.seconds + time.monotonic() - start_s
         context.progress(
             {
                 "stage": "self-play",
@@ -385,7 +402,7 @@ def _progress(
                 "num_recovered": num_recovered,
                 "num_sealed": num_sealed,
                 "num_evaluations": before.num_evaluations + num_evaluations,
-                "seconds": seconds,
+                "seconds": before.seconds + time.monotonic() - start_s,
             }
         )
         fitting = fewer_games(
@@ -393,7 +410,7 @@ def _progress(
             context.num_threads,
             context.generation_s,
             num_finished,
-            seconds,
+            worked(),
             num_recovered,
         )
         if fitting != config:

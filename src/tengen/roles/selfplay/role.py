@@ -268,7 +268,8 @@ class SelfplayRole(Role):
         context, before = self._context, self._actor
         if context.generation_s is None or context.stop.is_set():
             return {}
-        game_s = played.seconds / max(1, played.num_games)
+        player = self._threads if self._processes is None else self._processes
+        game_s = player.work_s / max(1, played.num_games)
         self._actor = smaller_generations(
             before,
             context.num_threads,

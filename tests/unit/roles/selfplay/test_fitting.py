@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from tengen.roles.config.run_file import (
     record_generation,
     with_asked_generations,
 )
-from tengen.roles.selfplay.fitting import fewer_games, smaller_generations
+from tengen.roles.selfplay.fitting import WorkClock, fewer_games, smaller_generations
 from tengen.run import RunDirectory
 from tests.unit.roles.selfplay.stub_models import Model, plays_on
 
@@ -137,12 +138,14 @@ def test_generations_of_a_benchmark_and_of_others_do_not_fit(
     assert asked_generations(RunDirectory(tmp_path), config, is_set=False) is None
 
 
+@pytest.mark.parametrize("counts_cpu", [False, True])
 @pytest.mark.parametrize(("generation_s", "most"), [(None, 40), (1e-9, 39), (1e9, 40)])
 def test_a_slow_generation_is_sealed_with_the_games_that_have_begun(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     generation_s: float | None,
     most: int,
+    counts_cpu: bool,
 ) -> None:
     settings = (
         "agent.actor.games_per_generation=40",
@@ -172,7 +175,9 @@ def test_a_slow_generation_is_sealed_with_the_games_that_have_begun(
         )
 
     plays_on(monkeypatch, lambda *_, **__: SlowModel(1), play)
-    context = RoleContext(num_threads=1, generation_s=generation_s)
+    context = RoleContext(
+        num_threads=1, generation_s=generation_s, counts_cpu=counts_cpu
+    )
     role = make_role("selfplay", read_config(run), run, context)
     try:
         report = role.turn()
@@ -190,3 +195,15 @@ def test_a_slow_generation_is_sealed_with_the_games_that_have_begun(
     else:
         assert "fitted" not in report
         assert report["num_games"] == 40
+
+
+def test_the_time_of_a_generation_is_wall_time_or_cpu_time_per_thread():
+    wall = WorkClock(RoleContext(num_threads=2))
+    cpu = WorkClock(RoleContext(num_threads=2, counts_cpu=True))
+    time.sleep(0.3)
+    assert wall.seconds >= 0.3
+    assert cpu.seconds < 0.15
+    begun_s = time.process_time()
+    while time.process_time() - begun_s < 0.4:
+        pass
+    assert 0.18 <= cpu.seconds < wall.seconds
