@@ -223,12 +223,14 @@ void bind_matches(nb::module_& m) {
       .value("MCTS", MatchPlayer::Kind::kMcts)
       .value("RANDOM", MatchPlayer::Kind::kRandom)
       .value("OUTSIDE", MatchPlayer::Kind::kOutside);
+  m.attr("RESIGN_MOVES") = kResignMoves;
   nb::class_<MatchPlayer>(m, "MatchPlayer", "One side of a match.")
       .def(nb::init<>())
       .def_rw("kind", &MatchPlayer::kind)
       .def_rw("num_simulations", &MatchPlayer::num_simulations)
       .def_rw("search", &MatchPlayer::search)
-      .def_rw("keeps_tree", &MatchPlayer::keeps_tree);
+      .def_rw("keeps_tree", &MatchPlayer::keeps_tree)
+      .def_rw("resign_below", &MatchPlayer::resign_below);
   nb::class_<MatchGame>(m, "MatchGame", "One finished game of a match.")
       .def_ro("index", &MatchGame::index)
       .def_ro("first_player", &MatchGame::first_player)

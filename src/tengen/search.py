@@ -319,6 +319,11 @@ class PlayConfig:
     Games in Python, and concurrent games of a match, use 1. In matches minigo uses
     ``search.minigo_virtual_losses``, and this field must be 0."""
 
+    resign_below: float = bounded(-1.0, -1, 1, below=True)
+    """In matches, ratings and gates, and by default in GTP, a player resigns after the
+    value of three consecutive own moves was below this; -1 to 1, -1 for never. A level
+    of a bundled player never resigns."""
+
     def in_precision(self, precision: str) -> PlayConfig:
         """Returns these settings with precision ``run`` replaced by ``precision``.
 

@@ -3,7 +3,7 @@
 // or external. Games 2k and 2k + 1 share one opening with exchanged colours. An opening is one from
 // the queue's book, if it has a book, and then random plies; every book opening is used before one
 // repeats. If a player searches with minigo, a game also ends when the final owner of every cell is
-// settled. Each thread has its own Match. All threads of a match take games from one queue in order
+// settled. A player may resign. Each thread has its own Match. All threads of a match take games from one queue in order
 // of index, so that all games below the index of a running game are finished or running.
 
 #include <algorithm>
@@ -102,8 +102,7 @@ class Match final : public MatchRunner {
     play(slot, action);
   }
   void resign(uint32_t index) override {
-    Slot& slot = slot_of_turn(index);
-    end(slot, game_.to_play(slot.state) == 0 ? Outcome::kSecondWins : Outcome::kFirstWins);
+    resign(slot_of_turn(index));
   }
   bool finished() const override {
     if (queue_->stopped()) return true;
@@ -117,6 +116,7 @@ class Match final : public MatchRunner {
     typename G::State state{};
     MatchGame game{};
     bool idle = true;
+    int num_lost[2] = {};  // each player's latest searches in a row below resign_below
   };
 
   static bool is_minigo(const MatchPlayer& player) {
@@ -145,6 +145,10 @@ class Match final : public MatchRunner {
         action =
             seats_[player]->think(place_of(slot), slot.state, {seed(), slot.game.index, player});
         if (action == MatchSeat<G>::kNone) return;
+        if (resigns(slot, player)) {
+          resign(slot);
+          continue;
+        }
       } else if (who.kind == MatchPlayer::Kind::kMcts) {
         action = Uct<G>(game_, who.num_simulations).choose(slot.state, rng);
       } else {
@@ -175,8 +179,20 @@ class Match final : public MatchRunner {
                  legal_.data(), slot.game.moves);
     slot.game.num_opening_plies = static_cast<uint16_t>(slot.game.moves.size());
     for (auto& seat : seats_) seat->reset(place_of(slot));
+    for (int& num_lost : slot.num_lost) num_lost = 0;
     slot.idle = false;
     return true;
+  }
+
+  // Counts a search of `player`; returns whether the player resigns instead of moving.
+  bool resigns(Slot& slot, int player) const {
+    const bool is_lost = seats_[player]->value() < settings_.players[player].resign_below;
+    slot.num_lost[player] = is_lost ? slot.num_lost[player] + 1 : 0;
+    return slot.num_lost[player] == kResignMoves;
+  }
+
+  void resign(Slot& slot) {
+    end(slot, game_.to_play(slot.state) == 0 ? Outcome::kSecondWins : Outcome::kFirstWins);
   }
 
   void play(Slot& slot, int action) {

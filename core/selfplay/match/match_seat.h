@@ -39,6 +39,8 @@ class MatchSeat : public Port {
   // Continues the search for a move in `state`; returns the move, or kNone while the search is
   // waiting.
   virtual int think(int slot, const typename G::State& state, const MatchPlace& place) = 0;
+  // The value of the last finished search for the player to move, in [-1, 1].
+  virtual float value() const = 0;
   // Call after either player's move in the slot's game.
   virtual void play(int slot, int action, Tree& scratch) = 0;
 };
@@ -88,6 +90,7 @@ class SearchSeat final : public MatchSeat<G> {
     }
     return result_.best_action;
   }
+  float value() const override { return result_.root_value_to_play; }
   void play(int slot, int action, Tree& scratch) override {
     if (kIsMinigo || player_.keeps_tree) {
       searches_[static_cast<size_t>(slot)].play(action, scratch);

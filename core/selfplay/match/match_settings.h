@@ -16,7 +16,13 @@ struct MatchPlayer {
   // towards num_simulations. A search with minigo always reuses the tree, performs num_simulations
   // in addition to those visits, and does not play on pass-alive points.
   bool keeps_tree = false;
+  // kNetwork only: the player resigns after kResignMoves own searches in a row with a value below
+  // this, in [-1, 1]; -1 for never.
+  float resign_below = -1.0f;
 };
+
+// As in KataGo's play.
+inline constexpr int kResignMoves = 3;
 
 struct MatchSettings {
   MatchPlayer players[2];

@@ -58,6 +58,24 @@ void check_same(const MatchGame& a, const MatchGame& b) {
   TENGEN_CHECK(a.num_opening_plies == b.num_opening_plies);
 }
 
+// A player resigns at the third own search in a row below its limit, and never at -1.
+void check_resignation() {
+  const Connect4 game;
+  MatchPlayer whole = player_of(MatchPlayer::Kind::kNetwork, 4);
+  MatchPlayer timid = whole;
+  timid.resign_below = 0.999f;
+  for (const MatchGame& one : play(game, settings_of(timid, whole), queue_of(20))) {
+    const size_t num_own = one.first_player == 0 ? 4u : 5u;
+    TENGEN_CHECK(one.value_of_player0() == -1.0f);
+    TENGEN_CHECK(one.moves.size() <= one.num_opening_plies + num_own);
+  }
+  MatchPlayer stubborn = whole;
+  stubborn.resign_below = -1.0f;
+  const auto played = play(game, settings_of(stubborn, whole), queue_of(20));
+  const auto expected = play(game, settings_of(whole, whole), queue_of(20));
+  for (size_t i = 0; i < played.size(); ++i) check_same(played[i], expected[i]);
+}
+
 template <Game G>
 void check_match(const G& game, MatchSettings settings) {
   settings.num_slots = 4;
@@ -122,6 +140,7 @@ int main() {
     check_match(connect4, settings_of(weak, player));
   }
   check_match(TicTacToe(), settings_of(gumbel, random));
+  check_resignation();
 
   // Stopping a queue keeps finished games.
   MatchSettings settings = settings_of(weak, gumbel);

@@ -182,6 +182,7 @@ class ModelPlayer:
         player.num_simulations = self.num_simulations(num_simulations)
         player.search = self.play.search.to_native()
         player.keeps_tree = self.play.keeps_tree
+        player.resign_below = self.play.resign_below
         return player
 
 

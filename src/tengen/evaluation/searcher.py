@@ -237,6 +237,9 @@ class TreeSide(Side):
         self._seed = seed
         rows = batch_rows(num_simulations, threads, player.play.batch_rows)
         self._num_simulations = num_simulations
+        self._resign_below = player.play.resign_below
+        # Each game's latest searches in a row with a value below ``resign_below``.
+        self._num_lost: dict[int, int] = {}
         self._framed = player.framed(game)
         self._searcher = Searcher(
             self._framed.frame, player.backend, player.play.search, threads, rows
@@ -254,8 +257,20 @@ class TreeSide(Side):
             request.considers_all = self._level is not None
             moves = self._framed.to_frame(turn.moves)
             result = self._searcher.run(moves, request, self._framed.variant)
+            if self._resigns(turn.index, result.root_value_to_play):
+                match.resign(turn.index)
+                continue
             action = self._chosen(result, turn.index, len(turn.moves))
             match.play(turn.index, self._framed.from_frame(action))
+
+    def _resigns(self, index: int, value_to_play: float) -> bool:
+        """Counts a search of a game; returns whether this side resigns the game."""
+        is_lost = self._level is None and value_to_play < self._resign_below
+        num_lost = self._num_lost.pop(index, 0)
+        num_lost = num_lost + 1 if is_lost else 0
+        if 0 < num_lost < _core.RESIGN_MOVES:
+            self._num_lost[index] = num_lost
+        return num_lost == _core.RESIGN_MOVES
 
     def _chosen(self, result: Any, index: int, ply: int) -> int:
         """Returns the action to play, as an action number of the frame."""

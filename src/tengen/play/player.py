@@ -38,6 +38,8 @@ class Player(Closable):
     Attributes:
         name: The name with which the model was loaded.
         game: The game.
+        resign_below: The value, -1 to 1, below which a position counts as lost; -1 if
+            the player never resigns.
     """
 
     def __init__(self, model: ModelPlayer, draws: int = 0) -> None:
@@ -54,6 +56,8 @@ class Player(Closable):
         self._model: ModelPlayer | None = model
         self._draws = draws
         self._keeps_tree = model.play.keeps_tree
+        is_whole = model.level is None
+        self.resign_below = model.play.resign_below if is_whole else -1.0
         self._searchers: dict[tuple[int, int], Searcher] = {}  # By (threads, rows).
         self._forecaster: Forecaster | None = None
         self._lock = Lock()

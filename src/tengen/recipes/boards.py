@@ -173,6 +173,8 @@ def go(task: str, num_threads: int) -> RunConfig:
         search=SearchConfig(policy="gumbel", score_weight=0.4),
         games_per_generation=128,
         samples_per_row=4.0,
+        # Half of a game's plies would be played after it is decided.
+        play=dataclasses.replace(_PLAY, resign_below=-0.95),
     )
 
 
@@ -186,13 +188,14 @@ def _board(
     search: SearchConfig,
     games_per_generation: int,
     samples_per_row: float,
+    play: PlayConfig = _PLAY,
 ) -> RunConfig:
     config = RunConfig(
         task=task,
         recipe=recipe,
         net=net,
         agent=AlphaZero(
-            play=_PLAY,
+            play=play,
             stages=GROWTH,
             actor=SelfplayConfig(
                 games_per_generation=games_per_generation,

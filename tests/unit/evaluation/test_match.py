@@ -79,6 +79,23 @@ def test_players_with_several_threads_in_a_tree(hash_player, num_threads):
 
 
 @pytest.mark.parametrize("tree_threads", [1, 2])
+def test_a_player_resigns_at_its_third_low_value_in_a_row(hash_player, tree_threads):
+    """With a limit of almost 1, every value that is not a proven win is low."""
+    player = dataclasses.replace(hash_player("connect4"), tree_threads=tree_threads)
+    play = dataclasses.replace(player.play, resign_below=0.9999)
+    timid = dataclasses.replace(player, play=play)
+    report = match("connect4", timid, player, 12, num_simulations=4)
+    num_resigned = 0
+    for game in report.games:
+        plies = range(game.num_opening_plies, len(game.moves))
+        num_own = sum((ply % 2 == 0) == game.a_moves_first for ply in plies)
+        num_resigned += num_own == 2 and game.score_a == 0.0
+    assert num_resigned >= 9
+    whole = match("connect4", player, player, 12, num_simulations=4)
+    check_scores("connect4", whole, 12)
+
+
+@pytest.mark.parametrize("tree_threads", [1, 2])
 def test_a_network_for_several_boards_on_a_smaller_one(hash_player, tree_threads):
     mixed = dataclasses.replace(hash_player("go/5"), mixed_sizes=True)
     player = dataclasses.replace(mixed.playing("go/3x4"), tree_threads=tree_threads)

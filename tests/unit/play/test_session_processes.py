@@ -117,7 +117,7 @@ def test_limits_that_cannot_be_kept_and_a_kill(runs):
         ("gtp", ["--set", "search.policy=gumbel"], "search.policy (gumbel)"),
         ("gtp", ["--threads", "0"], "threads (0)"),
         ("gtp", ["--ponder", "--fresh"], "--fresh"),
-        ("gtp", ["--resign-below", "-1"], "resign-below"),
+        ("gtp", ["--resign-below", "-1.01"], "resign-below"),
         ("gtp", ["--resign-below", "1"], "resign-below"),
         ("gtp", ["--resign-below", "nan"], "resign-below"),
         ("gomocup", ["--simulations", "0"], "simulations (0)"),

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=None,
         metavar="VALUE",
         help="resign after the value, in [-1, 1], was below this at three consecutive "
-        "own moves, for example -0.95 (never)",
+        "own moves; -1: never (the model's, or never)",
     )
 
 
@@ -57,13 +57,15 @@ def gtp(args: argparse.Namespace) -> dict[str, Any]:
     """
     below = args.resign_below
     check(
-        below is None or -1 < below < 1,
+        below is None or -1 <= below < 1,
         "resign-below",
         below,
-        "must be above -1 and below 1; leave it out never to resign",
+        "must be at least -1 and below 1; use -1 never to resign",
     )
     player, simulations, threads = load_for_session(args)
     with player:
+        if below is None:
+            below = player.resign_below
         engine = Engine(
             player,
             COMMANDS,

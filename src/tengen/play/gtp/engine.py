@@ -28,18 +28,15 @@ from tengen.play.session.clock import Clock
 from tengen.play.session.searches import Limits
 from tengen.play.session.session import Session
 
-# A side resigns after this many consecutive moves with a low value, as in KataGo.
-_NUM_LOST = 3
-
 
 class Resigning:
     """Decides when a side resigns: after several consecutive moves with a low value.
 
     Args:
-        below: The value below which a position counts as lost; None to never resign.
+        below: The value below which a position counts as lost; -1 to never resign.
     """
 
-    def __init__(self, below: float | None) -> None:
+    def __init__(self, below: float = -1.0) -> None:
         self._below = below
         # For each side, its most recent consecutive lost moves, each as the list of the
         # actions before the move.
@@ -56,8 +53,6 @@ class Resigning:
                 another line of play are discarded, such as those before an undo.
             value_to_play: The search's value for ``player``, in [-1, 1].
         """
-        if self._below is None:
-            return False
         now = list(actions)
         seen = self._lost_after[player]
         while seen and not (len(seen[-1]) == len(now) - 2 and now[:-2] == seen[-1]):
@@ -66,8 +61,8 @@ class Resigning:
             seen.clear()
         else:
             seen.append(now)
-        del seen[:-_NUM_LOST]
-        return len(seen) == _NUM_LOST
+        del seen[: -_core.RESIGN_MOVES]
+        return len(seen) == _core.RESIGN_MOVES
 
 
 class Engine(Session):
@@ -112,7 +107,7 @@ class Engine(Session):
         self.clock = Clock()
         self._trained = player
         self._handlers = handlers
-        self._resigning = resigning or Resigning(None)
+        self._resigning = resigning or Resigning()
         self._moved_to: Position | None = None
         rules.max_plies = MAX_PLIES
         self.position = self.placed(Start(rules.name, rules.komi))

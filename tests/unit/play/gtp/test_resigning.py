@@ -15,7 +15,7 @@ def test_three_moves_in_a_row_look_lost():
     values = [-0.96, -0.99, -0.95, -0.96, -0.97, -0.98, -1.0, 0.0]
     expected = [False, False, False, False, False, True, True, False]
     assert resigned(Resigning(-0.95), values) == expected
-    assert not any(resigned(Resigning(None), [-1.0] * 5))
+    assert not any(resigned(Resigning(), [-1.0] * 5))
 
 
 def test_each_side_counts_its_own():
