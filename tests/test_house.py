@@ -18,7 +18,7 @@ MAX_LINES = 500
 LIMITS = {
     "lines_of_src": 96_416,
     "lines_of_core": 32_175,
-    "lines_of_tests": 112_039,
+    "lines_of_tests": 112_044,
     "lines_of_benchmarks_and_scripts": 8_754,
     "packages": 27,
     "modules_with_one_importer": 112,

@@ -268,7 +268,7 @@ def result_of(run):
 
 
 def test_there_is_no_result_before_all_models_are_made(run):
-    nobody = dataclasses.replace(TARGET, win_rate=1.0)
+    nobody = dataclasses.replace(TARGET, opponent="mcts:300", win_rate=1.0)
     role = make_role(run, nobody, iterations=6)
     while role.turn() is not None:
         pass
@@ -282,7 +282,7 @@ def test_there_is_no_result_before_all_models_are_made(run):
 
 
 def test_a_result_is_made_anew_for_more_models(run):
-    nobody = dataclasses.replace(TARGET, win_rate=1.0)
+    nobody = dataclasses.replace(TARGET, opponent="mcts:300", win_rate=1.0)
     finish(run, nobody)
     assert (result_of(run)["passed"], result_of(run)["num_models"]) == (None, 4)
     publish_model(run, 5)
@@ -294,7 +294,7 @@ def test_a_result_is_made_anew_for_more_models(run):
 
 
 def test_the_games_of_another_target_take_the_place_of_all(run):
-    finish(run)
+    finish(run, dataclasses.replace(TARGET, opponent="mcts:300"))
     before = {path.parent.name: path for path in run.games.glob("target/*/*")}
     first = before["000001"].read_bytes()
     shutil.rmtree(run.eval / "target")
