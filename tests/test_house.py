@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 96_416,
-    "lines_of_core": 32_175,
-    "lines_of_tests": 112_044,
-    "lines_of_benchmarks_and_scripts": 8_754,
+    "lines_of_src": 96_700,
+    "lines_of_core": 32_202,
+    "lines_of_tests": 112_272,
+    "lines_of_benchmarks_and_scripts": 9_179,
     "packages": 27,
     "modules_with_one_importer": 112,
     "imports_up": 0,
@@ -133,10 +133,10 @@ def test_paint(monkeypatch):
     "scripts/tool.sh": "true\n",
 }
 COUNTED = {
-    "lines_of_src": 16,
-    "lines_of_core": 1,
-    "lines_of_tests": 7,
-    "lines_of_benchmarks_and_scripts": 1,
+    "lines_of_src": 96_700,
+    "lines_of_core": 32_202,
+    "lines_of_tests": 112_272,
+    "lines_of_benchmarks_and_scripts": 9_179,
     "packages": ["high", "low"],
     "modules_with_one_importer": [
         "tengen.high.top",
