@@ -1,6 +1,6 @@
 #pragma once
-// What the rules decide within two moves, whatever a network says: moves that win at once, and
-// moves that let the opponent win at once.
+// What the rules decide, whatever a network says: moves that win at once, moves that let the
+// opponent win at once, and in some games moves that win by force.
 
 #include <array>
 #include <concepts>
@@ -13,7 +13,7 @@ namespace tengen {
 // The result of decisive_actions(), for the side to play.
 struct Decisive {
   int count = 0;         // number of actions written
-  bool is_won = false;   // each action written wins at once
+  bool is_won = false;   // each action written wins, at once or by force
   bool is_lost = false;  // the opponent can win at once after any action
 };
 
@@ -22,7 +22,8 @@ template <class G>
 concept HasDecisive =
     Game<G> && requires(const G game, const typename G::State& view, uint16_t* actions) {
       // Writes legal actions that include a best one, ascending: those that win at once, or else
-      // those after which the opponent cannot win at once, or else any, at least one.
+      // one that wins by force if the game looks for it, or else those after which the opponent
+      // cannot win at once, or else any, at least one.
       { game.decisive_actions(view, actions) } -> std::same_as<Decisive>;
     };
 

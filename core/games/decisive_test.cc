@@ -21,6 +21,57 @@ constexpr int kMost = 19 * 19 + 1;
 int num_won = 0;
 int num_lost = 0;
 int num_forced = 0;
+int num_by_force = 0;
+
+// Plays the decisive action of a won position, and then each reply. Returns the number of own moves
+// until the last one of these games is won.
+template <Game G>
+int check_forced_win(const G& game, const typename G::State& state) {
+  std::vector<uint16_t> actions(kMost);
+  TENGEN_CHECK(game.decisive_actions(state, actions.data()).is_won);
+  typename G::State next = state;
+  game.apply(next, actions[0]);
+  const bool is_first = game.to_play(state) == 0;
+  if (game.outcome(next) != Outcome::kOngoing) {
+    TENGEN_CHECK(game.outcome(next) == (is_first ? Outcome::kFirstWins : Outcome::kSecondWins));
+    return 1;
+  }
+  int most = 0;
+  const int count = game.legal_actions(next, actions.data());
+  TENGEN_CHECK(count > 0);
+  for (int i = 0; i < count; ++i) {
+    typename G::State reply = next;
+    game.apply(reply, actions[static_cast<size_t>(i)]);
+    TENGEN_CHECK(game.outcome(reply) == Outcome::kOngoing);
+    most = std::max(most, check_forced_win(game, reply));
+  }
+  return most + 1;
+}
+
+// Whether a game in which each move threatens to win at once is won, found with all legal moves.
+// Counts the threats.
+template <Game G>
+bool wins_by_force(const G& game, const typename G::State& state, int& num_threats) {
+  std::vector<uint16_t> near(kMost), far(kMost);
+  const Decisive now = find_decisive<kMost>(game, state, near.data());
+  if (now.is_won) return true;
+  if (now.is_lost) return false;
+  for (int i = 0; i < now.count; ++i) {
+    typename G::State next = state;
+    game.apply(next, near[static_cast<size_t>(i)]);
+    if (game.outcome(next) != Outcome::kOngoing) continue;
+    const int num_legal = game.legal_actions(next, far.data());
+    const Decisive then = find_decisive<kMost>(game, next, far.data());
+    if (!then.is_lost && then.count == num_legal) continue;  // no threat
+    ++num_threats;
+    if (then.is_lost) return true;
+    typename G::State reply = next;
+    game.apply(reply, far[0]);
+    if (game.outcome(reply) != Outcome::kOngoing) continue;
+    if (wins_by_force(game, reply, num_threats)) return true;
+  }
+  return false;
+}
 
 template <Game G>
 void check_position(const G& game, const typename G::State& state) {
@@ -28,6 +79,12 @@ void check_position(const G& game, const typename G::State& state) {
   std::vector<uint16_t> expected(kMost, 0xfefe);
   const Decisive found = game.decisive_actions(state, actions.data());
   const Decisive slow = find_decisive<kMost>(game, state, expected.data());
+  if (found.is_won && !slow.is_won) {
+    // It has no further move if it is lost otherwise.
+    TENGEN_CHECK(found.count == 1 && check_forced_win(game, state) > 1);
+    ++num_by_force;
+    return;
+  }
   TENGEN_CHECK(found.is_won == slow.is_won && found.is_lost == slow.is_lost);
   if (found.is_lost) {
     TENGEN_CHECK(found.count > 0);
@@ -66,10 +123,35 @@ void check_game(const G& game, uint64_t index, int num_cells_used, int every) {
 
 }  // namespace
 
+// On a small board the wins by force are those that playing all moves finds.
+void check_wins_by_force() {
+  const Gomoku game(7);
+  std::vector<uint16_t> actions(kMost);
+  int num_found = 0;
+  for (uint64_t index = 0; index < 60; ++index) {
+    Rng rng(2, 0, index, 0, Purpose::kTest);
+    auto state = game.initial_state();
+    for (int ply = 0; ply < 16 && game.outcome(state) == Outcome::kOngoing; ++ply) {
+      if (ply > 6) {
+        int num_threats = 0;
+        const bool is_won = wins_by_force(game, state, num_threats);
+        if (num_threats <= 30) {
+          TENGEN_CHECK(game.decisive_actions(state, actions.data()).is_won == is_won);
+          num_found += is_won;
+        }
+      }
+      const int count = game.legal_actions(state, actions.data());
+      game.apply(state, actions[rng.below(static_cast<uint32_t>(std::min(count, 20)))]);
+    }
+  }
+  TENGEN_CHECK(num_found > 20);
+}
+
 int main() {
+  check_wins_by_force();
   for (const std::string name : {"tictactoe", "connect4", "gomoku/5", "gomoku/6/exact", "gomoku/9",
                                  "gomoku/9/exact", "gomoku/15", "gomoku/19/exact"}) {
-    num_won = num_lost = num_forced = 0;
+    num_won = num_lost = num_forced = num_by_force = 0;
     const bool is_large = name.starts_with("gomoku/1");
     with_game(name, [&](const auto& game) {
       if constexpr (HasDecisive<std::remove_cvref_t<decltype(game)>>) {
@@ -83,6 +165,7 @@ int main() {
     TENGEN_CHECK(num_won > 0);
     TENGEN_CHECK(num_forced > 0);
     if (name == "connect4" || name == "gomoku/9") TENGEN_CHECK(num_lost > 0);
+    TENGEN_CHECK(num_by_force > 0 || !name.starts_with("gomoku/9"));
   }
   return 0;
 }

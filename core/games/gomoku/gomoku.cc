@@ -11,6 +11,15 @@ namespace tengen {
 namespace {
 
 constexpr int kRow = 5;
+// The maximum number of fours that decisive_actions() tries. A win that needs more is left to the
+// search, which finds it a few moves later.
+constexpr int kMaxFours = 30;
+
+int count(const Gomoku::Stones& cells) {
+  int sum = 0;
+  for (const uint64_t word : cells) sum += std::popcount(word);
+  return sum;
+}
 
 // Returns `bits` shifted down by `by` places; only the first `num_words` words are in use.
 Gomoku::Stones moved_down(const Gomoku::Stones& bits, int by, size_t num_words) {
@@ -109,14 +118,73 @@ Gomoku::Stones Gomoku::winning_cells(const State& state, size_t player) const {
   return found;
 }
 
+Gomoku::Stones Gomoku::four_cells(const State& state, size_t player) const {
+  Stones found{};
+  Stones empty{};
+  for (size_t word = 0; word < num_words_; ++word) {
+    empty[word] = ~(state.stones[0][word] | state.stones[1][word]);
+  }
+  // A row of five has three stones of the player and two empty cells, the i-th and the j-th.
+  for (size_t direction = 0; direction < 4; ++direction) {
+    const int step = steps_[direction];
+    std::array<Stones, kRow> own;
+    std::array<Stones, kRow> free;
+    for (int k = 0; k < kRow; ++k) {
+      own[static_cast<size_t>(k)] = moved_down(state.stones[player], k * step, num_words_);
+      free[static_cast<size_t>(k)] = moved_down(empty, k * step, num_words_);
+    }
+    std::array<Stones, kRow> starts{};  // by the place of an empty cell
+    std::array<uint64_t, kRow> any{};
+    for (size_t word = 0; word < num_words_; ++word) {
+      // Rows with so many stones of the player among the cells so far, and the rest empty.
+      uint64_t of[4] = {row_starts_[direction][word], 0, 0, 0};
+      for (size_t k = 0; k < kRow; ++k) {
+        for (size_t n = 3; n > 0; --n) {
+          of[n] = (of[n] & free[k][word]) | (of[n - 1] & own[k][word]);
+        }
+        of[0] &= free[k][word];
+      }
+      for (size_t k = 0; k < kRow; ++k) any[k] |= starts[k][word] = of[3] & free[k][word];
+    }
+    for (int k = 0; k < kRow; ++k) {
+      if (any[static_cast<size_t>(k)] == 0) continue;
+      add_moved_up(starts[static_cast<size_t>(k)], k * step, num_words_, found);
+    }
+  }
+  return found;
+}
+
+uint16_t Gomoku::forced_win(const State& state, const Stones& threats, int& num_left) const {
+  const auto own = static_cast<size_t>(to_play(state));
+  Stones fours = four_cells(state, own);
+  if (count(threats) > 0) {
+    for (size_t word = 0; word < num_words_; ++word) fours[word] &= threats[word];
+  }
+  std::array<uint16_t, kMaxCells> cells;
+  const int num_fours = list_set_bits(fours.data(), num_cells_, cells.data());
+  for (int i = 0; i < num_fours; ++i) {
+    if (num_left-- <= 0) return kNoMove;
+    const uint16_t cell = cells[static_cast<size_t>(i)];
+    State next = state;
+    apply(next, cell);
+    const Stones winning = winning_cells(next, own);
+    std::array<uint16_t, kMaxCells> replies;
+    const int num_winning = list_set_bits(winning.data(), num_cells_, replies.data());
+    if (num_winning > 1) return cell;
+    // With exactly five, a row of six may be the only way to complete the four.
+    if (num_winning == 0) continue;
+    apply(next, replies[0]);
+    if (outcome(next) != Outcome::kOngoing) continue;
+    const Stones answers = winning_cells(next, 1 - own);
+    if (count(answers) > 1) continue;
+    if (forced_win(next, answers, num_left) != kNoMove) return cell;
+  }
+  return kNoMove;
+}
+
 Decisive Gomoku::decisive_actions(const State& state, uint16_t* actions) const {
-  const auto count = [](const Stones& cells) {
-    int sum = 0;
-    for (const uint64_t word : cells) sum += std::popcount(word);
-    return sum;
-  };
-  // Only a player with four stones can complete a row.
-  if (state.ply < kFirstWinPly - 2) return {.count = legal_actions(state, actions)};
+  // Only a player with three stones can make a four.
+  if (state.ply < kFirstWinPly - 3) return {.count = legal_actions(state, actions)};
   if (outcome(state) != Outcome::kOngoing) return {};
   const auto own = static_cast<size_t>(to_play(state));
   const Stones winning = winning_cells(state, own);
@@ -126,6 +194,14 @@ Decisive Gomoku::decisive_actions(const State& state, uint16_t* actions) const {
   // A stone takes only one cell from the opponent. A lost side tries that, too.
   const Stones threats = winning_cells(state, 1 - own);
   const int num_threats = count(threats);
+  if (num_threats < 2) {
+    int num_left = kMaxFours;
+    const uint16_t first = forced_win(state, threats, num_left);
+    if (first != kNoMove) {
+      actions[0] = first;
+      return {.count = 1, .is_won = true};
+    }
+  }
   if (num_threats == 0) return {.count = legal_actions(state, actions)};
   return {.count = list_set_bits(threats.data(), num_cells_, actions), .is_lost = num_threats > 1};
 }

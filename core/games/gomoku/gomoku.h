@@ -119,6 +119,13 @@ class Gomoku {
   }
   // The empty cells with which `player` wins at once.
   Stones winning_cells(const State& state, size_t player) const;
+  // The empty cells with which `player` makes a four: a row of five with one empty cell left. With
+  // exactly five, completing it may make a longer row.
+  Stones four_cells(const State& state, size_t player) const;
+  // The first move of a win in which each move makes a four, so that each reply is forced; kNoMove
+  // if there is none, or if it needs more than `num_left` fours, which are counted down. The side
+  // to play does not win at once; the opponent threatens to win on `threats`, at most one cell.
+  uint16_t forced_win(const State& state, const Stones& threats, int& num_left) const;
   bool wins(const Stones& stones, int cell) const {
     const Reach& reach = reach_[static_cast<size_t>(cell)];
     for (size_t direction = 0; direction < 4; ++direction) {
