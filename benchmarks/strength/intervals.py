@@ -15,7 +15,7 @@ _T = (
 
 
 def t_quantile(freedom: float) -> float:
-    """Returns the 97.5 % quantile of Student's t, rounded up to whole ``freedom``."""
+    """Returns the 97.5 % quantile of Student's t, with ``freedom`` rounded down."""
     return _T[min(max(int(freedom), 1), len(_T)) - 1]
 
 

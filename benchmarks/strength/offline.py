@@ -3,9 +3,9 @@
     python benchmarks/strength/offline.py RUN --cpu-seconds 60 --seeds 3 --arm base \\
         --arm adamw learner.optimizer.kind=adamw
 
-Each arm trains from scratch, with the run's config and the arm's settings, on 90 % of
-the games for equal CPU-seconds of one thread, with the cool-down of the learning rate.
-Then the losses of the averaged network on rows of the other games are computed. Prints
+Each arm trains the run's initial network from scratch, with the run's config and the
+arm's settings, on 90 % of the games, for equal CPU-seconds of one thread, and with the
+cool-down of the learning rate. Then the losses of the averaged network on rows of the other games are computed. Prints
 a line per arm and seed, and a table of means with 95 % confidence intervals. A lower
 loss does not prove a stronger player: self-play with another learner plays other games.
 """
@@ -64,7 +64,7 @@ def trained(
         validation_share=_HELD_OUT,
         limiter=SamplesPerInsertConfig(samples_per_row=1e9, max_samples=1 << 60),
     )
-    # The seed of the window chooses the held-out rows, which are the same for all.
+    # The same rows of the held-out games for all arms and seeds.
     auxiliary = bool(getattr(config.net, "auxiliary", False))
     held_out = GameWindow(config.task, run.experience, store, 0, auxiliary=auxiliary)
     held_out.refresh()

@@ -67,6 +67,6 @@ def effects(num_factors: int, results: Sequence[float]) -> list[Effect]:
     error = 2 * math.sqrt(variance / len(runs))
     half = t_quantile(freedom) * error
     return [
-        Effect(size, (size - half, size + half), size / error if error else math.inf)
+        Effect(size, (size - half, size + half), size / error if error else 0.0)
         for size in sizes
     ]

@@ -18,8 +18,9 @@ Four the share of moves that the exact solver calls optimal. By default it uses 
 openings and positions for tuning; ``--report`` uses others, on which nothing may be
 chosen. Choose the pool and ``--simulations`` such that the runs score about half.
 
-``table`` prints, for each arm or factor, the mean and the 95 % confidence interval over
-seeds, and the difference from the first arm.
+``table`` prints for each arm the mean with its 95 % confidence interval over seeds and
+the difference from the first arm, or for each factor its effect with an interval from
+the residuals of the design.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import argparse
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -65,7 +67,10 @@ _TUNING, _REPORTING = 0, 1
 def train(args: argparse.Namespace) -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     plan = _plan(args)
-    (args.out / "plan.json").write_text(json.dumps(plan, indent=1))
+    path = args.out / "plan.json"
+    if path.exists() and json.loads(path.read_text()) != plan:
+        sys.exit(f"{path} has other arms, settings or CPU-seconds; use another --out")
+    path.write_text(json.dumps(plan, indent=1))
     blocks = [
         (name, settings, seed)
         for seed in range(args.first_seed, args.first_seed + args.seeds)
@@ -75,17 +80,22 @@ def train(args: argparse.Namespace) -> None:
     def run(block: tuple[str, list[str], int]) -> None:
         name, settings, seed = block
         out = args.out / f"{name}-s{seed}"
-        log = out.with_suffix(".json")
+        log = args.out / f"{out.name}.json"
         if log.exists():
             return
+        # The rest of an interrupted run, which would get a second budget.
+        shutil.rmtree(out, ignore_errors=True)
         words = ["train", args.task, "--json", "--out", out, "--threads", 1]
         words += ["--cpu-seconds", args.cpu_seconds, "--seed", seed]
-        words += [f"--set={setting}" for setting in (*_COMMON, *args.set, *settings)]
+        words += [f"--set={setting}" for setting in (*plan["set"], *settings)]
         with subprocess.Popen(tengen(*words), stdout=subprocess.PIPE) as child:
             assert child.stdout is not None
             lines = child.stdout.read().splitlines()
             usage = os.wait4(child.pid, 0)[2]
-        report = json.loads(lines[-1])
+        report = json.loads(lines[-1]) if lines else {}
+        if report.get("exit_code") != 0:
+            print(f"{out.name} failed: {report}", file=sys.stderr, flush=True)
+            return
         report["cpu_s"] = round(usage.ru_utime + usage.ru_stime, 1)
         report["machine"] = f"{machine_line()}, {_instructions()}"
         log.write_text(json.dumps(report))
@@ -101,19 +111,20 @@ def _instructions() -> str:
 
 
 def _plan(args: argparse.Namespace) -> dict[str, Any]:
-    factors = {name: settings for name, *settings in args.factor}
-    if not factors:
-        arms = {name: settings for name, *settings in args.arm}
-        return {"task": args.task, "arms": arms}
-    arms = {}
-    for index, levels in enumerate(design(len(factors))):
-        chosen = [
+    plan: dict[str, Any] = {
+        "task": args.task,
+        "cpu_seconds": args.cpu_seconds,
+        "set": [*_COMMON, *args.set],
+        "factors": [name for name, *_ in args.factor],
+        "arms": {name: settings for name, *settings in args.arm},
+    }
+    for index, levels in enumerate(design(len(args.factor)) if args.factor else ()):
+        plan["arms"][f"f{index:02}"] = [
             setting
-            for is_on, settings in zip(levels, factors.values(), strict=True)
+            for is_on, (_, *settings) in zip(levels, args.factor, strict=True)
             for setting in (settings if is_on else ())
         ]
-        arms[f"f{index:02}"] = chosen
-    return {"task": args.task, "arms": arms, "factors": list(factors)}
+    return plan
 
 
 def _shuffled(arms: dict[str, list[str]], seed: int) -> list[tuple[str, list[str]]]:
@@ -125,16 +136,23 @@ def _shuffled(arms: dict[str, list[str]], seed: int) -> list[tuple[str, list[str
 
 def judge(args: argparse.Namespace) -> None:
     plan = json.loads((args.out / "plan.json").read_text())
-    name = "report" if args.report else "tuning"
-    path = args.out / f"judged-{name}.jsonl"
-    known = {row["run"]: row for row in _lines(path)}
+    kind = "report" if args.report else "tuning"
+    terms = {
+        "pool": args.pool,
+        "games": args.games,
+        "simulations": args.simulations,
+        "opening_plies": args.opening_plies,
+        "positions": args.positions,
+    }
+    path = args.out / f"judged-{kind}.jsonl"
+    known = _lines(path)
+    if any(row["terms"] != terms for row in known):
+        sys.exit(f"{path} has runs that were judged with other arguments; move it away")
     seed = _REPORTING if args.report else _TUNING
     positions = None
-    for log in sorted(args.out.glob("*-s*.json")):
-        run = log.with_suffix("")
-        if run.name in known:
-            continue
-        row: dict[str, Any] = {"run": run.name}
+    for name in sorted(_reports(args.out).keys() - {row["run"] for row in known}):
+        run = args.out / name
+        row: dict[str, Any] = {"run": name, "terms": terms}
         if args.pool:
             scores = _scores(plan["task"], run, args, seed)
             tally = Tally(*map(sum, zip(*scores.values(), strict=True)))
@@ -147,6 +165,14 @@ def judge(args: argparse.Namespace) -> None:
         with path.open("a") as out:
             print(json.dumps(row), file=out)
         print(json.dumps(row), flush=True)
+
+
+def _reports(folder: Path) -> dict[str, dict[str, Any]]:
+    """Returns the reports of all finished runs, by name."""
+    return {
+        log.name.removesuffix(".json"): json.loads(log.read_text())
+        for log in folder.glob("*-s*.json")
+    }
 
 
 def _scores(
@@ -173,18 +199,21 @@ def _scores(
 
 def table(args: argparse.Namespace) -> None:
     plan = json.loads((args.out / "plan.json").read_text())
-    name = "report" if args.report else "tuning"
-    judged = {row["run"]: row for row in _lines(args.out / f"judged-{name}.jsonl")}
-    reports = {
-        log.stem: json.loads(log.read_text()) for log in args.out.glob("*-s*.json")
-    }
+    kind = "report" if args.report else "tuning"
+    judged = _lines(args.out / f"judged-{kind}.jsonl")
+    reports = _reports(args.out)
     metric = args.metric or ("optimal_64" if plan["task"] == "connect4" else "elo")
     of_arm: dict[str, list[float]] = {arm: [] for arm in plan["arms"]}
-    for run, row in judged.items():
-        of_arm[run.rpartition("-s")[0]].append(row[metric])
-    print(f"{plan['task']}, {metric} on the {name} openings and positions; ", end="")
+    for row in judged:
+        of_arm[row["run"].rpartition("-s")[0]].append(row[metric])
+    if missing := [arm for arm, values in of_arm.items() if not values]:
+        sys.exit(f"no run of {', '.join(missing)} is judged")
+    print(
+        f"{plan['task']}, {plan['cpu_seconds']:g} CPU-seconds, {metric} on the ", end=""
+    )
+    print(f"{kind} openings and positions, {judged[0]['terms']}; ", end="")
     print("; ".join(sorted({report["machine"] for report in reports.values()})))
-    if "factors" in plan:
+    if plan["factors"]:
         _print_effects(plan, of_arm, metric)
     else:
         _print_arms(plan, of_arm, reports, metric)
@@ -213,16 +242,14 @@ def _print_arms(
     print(f"against {first} | 95 % |\n|---|---|---|---|---|---|---|---|---|")
     for arm, settings in plan["arms"].items():
         values = of_arm[arm]
-        if not values:
-            continue
         of_runs = [report for run, report in reports.items() if _is_of(arm, run)]
         cells = [arm, " ".join(settings)]
         for field in ("cpu_s", "num_games", "num_steps"):
             cells.append(", ".join(f"{report.get(field, 0):.0f}" for report in of_runs))
         mean = sum(values) / len(values)
         cells += [f"{mean:.1f}", _text(interval(values))]
-        if arm != first and of_arm[first]:
-            base = of_arm[first]
+        base = of_arm[first]
+        if arm != first:
             cells.append(f"{mean - sum(base) / len(base):+.1f}")
             cells.append(_text(welch(values, base)))
         print(f"| {' | '.join(cells)} |")
@@ -254,7 +281,7 @@ def main() -> None:
             f"--{name}", nargs="+", action="append", default=[], metavar="NAME a.b=v"
         )
     training.add_argument("--cpu-seconds", type=float, default=1200.0)
-    training.add_argument("--seeds", type=int, default=3)
+    training.add_argument("--seeds", type=int, help="3; 1 with --factor")
     training.add_argument("--first-seed", type=int, default=0)
     training.add_argument("--set", action="append", default=[], metavar="a.b=v")
     training.set_defaults(run=train)
@@ -276,6 +303,8 @@ def main() -> None:
     args = parser.parse_args()
     if len(getattr(args, "factor", ())) > MAX_FACTORS:
         parser.error(f"--factor: at most {MAX_FACTORS}")
+    if getattr(args, "seeds", 0) is None:
+        args.seeds = 1 if args.factor else 3
     args.run(args)
 
 

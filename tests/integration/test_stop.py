@@ -53,7 +53,7 @@ def test_a_signal_in_the_closing_match(tmp_path, number):
     done = run_command([*train_command(out, 24), "--set", "agent.rating.final_games=4"])
     assert done.returncode == 0, done.stderr
     record = json.loads((out / "eval" / "final-1.json").read_text())
-    assert record["b"] == "mcts:1000"
+    assert record["b"] == "bundled:tictactoe"
     assert record["wins_a"] + record["draws"] + record["wins_b"] == 4
     lines = (out / "games" / "final-1.jsonl").read_text().splitlines()
     scores = [json.loads(line)["score_a"] for line in lines]

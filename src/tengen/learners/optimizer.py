@@ -73,8 +73,8 @@ def learning_rate_at(
 class Optimizer:
     """Updates a network with gradients, and maintains an average of its weights.
 
-    Not thread-safe. All arithmetic is elementwise or in a fixed order, so on one
-    intra-op thread equal gradients give bit-identical weights.
+    Not thread-safe. On one intra-op thread of one type of processor, equal gradients
+    give bit-identical weights.
 
     Attributes:
         config: The config given to the constructor.
@@ -321,8 +321,8 @@ class _Group:
                     given = "absent" if moment is None else list(moment.shape)
                     raise RunError(
                         f"optimizer.{index}.{name} ({given}) must have shape "
-                        f"{list(shape)}; resume with the network that the run was "
-                        "started with"
+                        f"{list(shape)}; resume with the network and the "
+                        "learner.optimizer.kind that the run was started with"
                     )
                 copied = moment.to(parameter.device, copy=True)
                 found.setdefault(name, []).append(copied)

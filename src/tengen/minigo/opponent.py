@@ -6,10 +6,11 @@ import dataclasses
 import hashlib
 import shlex
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tengen.config import check, to_dict
+from tengen.config import check, from_dict, to_dict
 from tengen.errors import RunError, UsageError
 from tengen.evaluation.engines.side import check_engine
 from tengen.evaluation.named_players import find_player, is_engine, open_model
@@ -305,7 +306,7 @@ def check_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> b
                 f"agent.target.{name} ({value}) must be {before}, as in the games "
                 f"played so far; {advice}"
             )
-    if now["play"] != kept.get("play"):
+    if _play_of(kept) != play:
         raise UsageError(
             "search (agent.actor.search or agent.play) must be that of the games "
             f"played so far; {advice}"
@@ -316,6 +317,15 @@ def check_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> b
             f"the games played so far; {advice}"
         )
     return True
+
+
+def _play_of(terms: Mapping[str, Any]) -> PlayConfig | None:
+    """Returns the search settings of a record; None if they are not valid."""
+    try:
+        # Settings that are newer than the record have their defaults.
+        return from_dict(PlayConfig, terms.get("play", {}))
+    except UsageError:
+        return None
 
 
 def keep_terms(files: TargetFiles, config: TargetConfig, play: PlayConfig) -> None:

@@ -374,6 +374,19 @@ def test_games_of_two_kinds_make_no_record(run, name, value):
         make_role(run, dataclasses.replace(TARGET, **{name: value}))
 
 
+def test_games_from_before_a_setting_of_play_existed_still_count(run):
+    make_role(run).turn()
+    path = run.eval / "target" / "terms.json"
+    terms = json.loads(path.read_text())
+    del terms["play"]["resign_below"]
+    publish_json(path, terms)
+    make_role(run).turn()
+    terms["play"]["keeps_tree"] = True
+    publish_json(path, terms)
+    with refused(UsageError, "search (agent.actor.search or agent.play)"):
+        make_role(run)
+
+
 def test_an_opponent_that_was_replaced_makes_no_record(run):
     role = make_role(run)
     role.turn()

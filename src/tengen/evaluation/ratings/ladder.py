@@ -80,7 +80,7 @@ class LadderConfig:
             or fixed_player(self.final_opponent) is not None,
             "final_opponent",
             self.final_opponent,
-            "must be bundled, random or mcts:N; choose a player that never changes",
+            "must be bundled, random or mcts:N; choose one of these",
         )
 
 

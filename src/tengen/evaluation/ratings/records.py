@@ -27,7 +27,8 @@ class MatchRecord:
     task: str
     """The name of the game."""
     a: str
-    """Player A's name: ``random``, ``mcts:N`` or a model number with six digits."""
+    """Player A's name: ``random``, ``mcts:N``, ``bundled:NAME`` or a model number with
+    six digits."""
     b: str
     """Player B's name, in the same form as ``a``."""
     wins_a: int

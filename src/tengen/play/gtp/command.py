@@ -64,8 +64,10 @@ def gtp(args: argparse.Namespace) -> dict[str, Any]:
     )
     player, simulations, threads = load_for_session(args)
     with player:
-        if below is None:
-            below = player.resign_below
+        # With handicap stones, White begins behind and plays on.
+        resigning = Resigning(player.resign_below, in_handicap=False)
+        if below is not None:
+            resigning = Resigning(below)
         engine = Engine(
             player,
             COMMANDS,
@@ -74,7 +76,7 @@ def gtp(args: argparse.Namespace) -> dict[str, Any]:
             write=write_output,
             lines=LineReader(read_input),
             name=args.name,
-            resigning=Resigning(below),
+            resigning=resigning,
             ponders=args.ponder,
         )
         engine.run()

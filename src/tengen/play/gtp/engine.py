@@ -34,9 +34,11 @@ class Resigning:
 
     Args:
         below: The value below which a position counts as lost; -1 to never resign.
+        in_handicap: Whether to resign in games with setup stones, too.
     """
 
-    def __init__(self, below: float = -1.0) -> None:
+    def __init__(self, below: float = -1.0, *, in_handicap: bool = True) -> None:
+        self.in_handicap = in_handicap
         self._below = below
         # For each side, its most recent consecutive lost moves, each as the list of the
         # actions before the move.
@@ -210,7 +212,10 @@ class Engine(Session):
         """Chooses and plays a move; returns its vertex, or ``resign``. Blocks."""
         action, value_to_play = self.choose(player, report)
         actions = self.position.turn_of(player).actions
-        if self._resigning.resigns(player, actions, value_to_play):
+        start = self.position.start
+        has_stones = bool(start.black_stones or start.white_stones)
+        may_resign = self._resigning.in_handicap or not has_stones
+        if may_resign and self._resigning.resigns(player, actions, value_to_play):
             return "resign"
         self.position = self.position.after(player, action)
         self._moved_to = self.position

@@ -1,6 +1,6 @@
 """Reads and writes ``run.json``, which has a run's config and measured settings.
 
-A recipe sets the number of games per generation. If a call with a budget in minutes
+A recipe sets the number of games per generation. If a call with a budget in time
 finds the machine too slow for that number, self-play reduces it
 (``roles.selfplay.fitting``). Then ``config`` has the reduced size, and
 ``measured.generation`` has the recipe's size (``asked``). Each call starts from the

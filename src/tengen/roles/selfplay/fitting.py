@@ -10,10 +10,11 @@ following generations have fewer games.
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 
 from tengen.actors import SelfplayConfig
-from tengen.observe.cpu_time import CpuClock
+from tengen.observe.cpu_time import tree_cpu_s
 from tengen.roles.role import RoleContext
 
 # A generation whose estimated time exceeds the limit by this factor gets fewer games.
@@ -24,6 +25,8 @@ _MIN_SLOTS = 8
 _MIN_SLOTS_PYTHON = 1
 # Games per slot, at least two, because slots are idle while the last games end.
 _GAMES_A_SLOT = 2
+# Seconds between readings of the process table.
+_LOOK_S = 1.0
 
 
 class WorkClock:
@@ -36,19 +39,34 @@ class WorkClock:
 
     def __init__(self, context: RoleContext) -> None:
         self._num_threads = context.num_threads
-        self._begun_s = time.monotonic()
-        self._cpu = CpuClock(time.monotonic) if context.counts_cpu else None
-        self._cpu_s = 0.0
-        if self._cpu is not None:
-            self._cpu.since_last()
+        self._counts_cpu = context.counts_cpu
+        self._looked_s = -math.inf
+        self._children_s = 0.0
+        self._begun_s = self._now_s()
+
+    def read(self) -> float:
+        """Returns the seconds since this object was created.
+
+        CPU time of other processes is read from the process table, which takes
+        milliseconds.
+        """
+        self._looked_s = -math.inf
+        return self.seconds
 
     @property
     def seconds(self) -> float:
-        """Seconds since this object was created."""
-        if self._cpu is None:
-            return time.monotonic() - self._begun_s
-        self._cpu_s += self._cpu.since_last()
-        return self._cpu_s / self._num_threads
+        """As ``read``, with CPU time of other processes from up to a second ago."""
+        return self._now_s() - self._begun_s
+
+    def _now_s(self) -> float:
+        now_s = time.monotonic()
+        if not self._counts_cpu:
+            return now_s
+        own_s = time.process_time()
+        if now_s - self._looked_s >= _LOOK_S:
+            self._looked_s = now_s
+            self._children_s = max(0.0, (tree_cpu_s() or own_s) - own_s)
+        return (own_s + self._children_s) / self._num_threads
 
 
 def fewer_games(

@@ -157,7 +157,7 @@ class PlayingThreads:
 
         try:
             with core_errors():
-                return play_generation(
+                done = play_generation(
                     self._game,
                     part.wanted.config,
                     backend,
@@ -168,11 +168,12 @@ class PlayingThreads:
                     on_unfinished=part.keep,
                 )
         except DiskFullError:
+            self.work_s = work_s + clock.read()  # without the wait for space
             # Finished games are not lost, because they are in the journal's queue.
             self._context.write(lambda: part.keep(part.queue.unfinished()))
             return GenerationReport()
-        finally:
-            self.work_s = work_s + clock.seconds
+        self.work_s = work_s + clock.read()
+        return done
 
     def _queue(
         self, wanted: GamesOfGeneration, unfinished: list[bytes]
@@ -264,12 +265,8 @@ class PlayingProcesses:
         self._context = context
         self._processes = SelfplayProcesses(context.num_threads)
         self._is_measured = False
-        self._clock = WorkClock(context)
-
-    @property
-    def work_s(self) -> float:
-        """Time since the last call of ``play`` that counts towards ``generation_s``."""
-        return self._clock.seconds
+        self.work_s = 0.0
+        """Time of the last call of ``play`` that counts towards ``generation_s``."""
 
     def play(
         self, wanted: GamesOfGeneration, opened: OpenGeneration
@@ -289,7 +286,7 @@ class PlayingProcesses:
             reduced if all games of ``wanted`` would take too long.
         """
         played = GenerationReport()
-        self._clock = WorkClock(self._context)
+        self.work_s = 0.0
         num_recovered = len(wanted.finished)
         limit_s = self._context.generation_s
         if limit_s is not None and not self._is_measured:
@@ -299,8 +296,7 @@ class PlayingProcesses:
                 return played, wanted.config.games_per_generation
             self._is_measured = True
             self._context.write(opened.flush)
-            work_s = self.work_s
-            game_s = work_s / max(1, played.num_games)
+            game_s = self.work_s / max(1, played.num_games)
             config = first_slots(
                 wanted.config, self._context.num_threads, limit_s, game_s
             )
@@ -309,7 +305,7 @@ class PlayingProcesses:
                 self._context.num_threads,
                 limit_s,
                 played.num_games,
-                work_s,
+                self.work_s,
                 num_recovered,
             )
             num_games = config.games_per_generation
@@ -340,16 +336,18 @@ class PlayingProcesses:
             num_games = config.games_per_generation
             self._processes.play_fewer(num_games)
 
+        clock, work_s = WorkClock(self._context), self.work_s
         on_progress = _progress(
             self._context,
             wanted.config,
             num_recovered,
             before,
-            lambda: self.work_s,
+            lambda: work_s + clock.seconds,
             self._processes.stop,
             play_fewer,
         )
         played = self._processes.play(wanted, opened.append, on_progress)
+        self.work_s = work_s + clock.read()
         return before.plus(played), num_games
 
 

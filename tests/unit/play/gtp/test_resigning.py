@@ -64,6 +64,12 @@ def test_a_session_resigns_and_plays_nothing(converse):
     asked = ["reg_genmove b"] * 4
     assert "= resign" not in converse(resigning=Resigning(ALWAYS)).ask(*asked)
     assert "= resign" not in converse().ask(*moves, *moves, "genmove b")
+    # The limit of a model does not apply with handicap stones.
+    handicap = ["fixed_handicap 2", *["genmove w", "play b pass"] * 3]
+    mild = Resigning(ALWAYS, in_handicap=False)
+    assert "= resign" not in converse("go/9", resigning=mild).ask(*handicap)
+    strict = converse("go/9", resigning=Resigning(ALWAYS)).ask(*handicap)
+    assert "= resign" in strict
     # Another game that starts with the same number of moves.
     plays = ["clear_board", *(f"play {m}" for m in ("b A1", "w A2", "b A3", "w A4"))]
     lines = [*moves, *plays, "genmove b"]

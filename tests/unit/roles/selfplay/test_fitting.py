@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -195,6 +197,17 @@ def test_a_slow_generation_is_sealed_with_the_games_that_have_begun(
     else:
         assert "fitted" not in report
         assert report["num_games"] == 40
+
+
+def test_the_time_of_a_generation_includes_child_processes():
+    clock = WorkClock(RoleContext(num_threads=1, counts_cpu=True))
+    spin = "import time\nwhile time.process_time() < 1.0: pass"
+    with subprocess.Popen([sys.executable, "-c", spin]) as child:
+        while child.poll() is None and clock.read() < 0.5:
+            time.sleep(0.01)
+        assert child.poll() is None  # it counts while it runs
+    assert child.returncode == 0
+    assert 0.9 < clock.read() < 3.0  # after it has ended, once
 
 
 def test_the_time_of_a_generation_is_wall_time_or_cpu_time_per_thread():
