@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 96_700,
-    "lines_of_core": 32_202,
-    "lines_of_tests": 112_272,
-    "lines_of_benchmarks_and_scripts": 9_179,
+    "lines_of_src": 96_734,
+    "lines_of_core": 32_286,
+    "lines_of_tests": 112_444,
+    "lines_of_benchmarks_and_scripts": 9_208,
     "packages": 27,
     "modules_with_one_importer": 112,
     "imports_up": 0,
