@@ -5,9 +5,10 @@
 
 Each arm trains the run's initial network from scratch, with the run's config and the
 arm's settings, on 90 % of the games, for equal CPU-seconds of one thread, and with the
-cool-down of the learning rate. Then the losses of the averaged network on rows of the other games are computed. Prints
-a line per arm and seed, and a table of means with 95 % confidence intervals. A lower
-loss does not prove a stronger player: self-play with another learner plays other games.
+cool-down of the learning rate. Then the losses of the averaged network on rows of the
+other games are computed. Prints a line per arm and seed, and a table of means with 95 %
+confidence intervals. A lower loss does not prove a stronger player: self-play with
+another learner plays other games.
 """
 
 from __future__ import annotations
