@@ -19,7 +19,7 @@ LIMITS = {
     "lines_of_src": 96_734,
     "lines_of_core": 32_286,
     "lines_of_tests": 112_444,
-    "lines_of_benchmarks_and_scripts": 9_208,
+    "lines_of_benchmarks_and_scripts": 9_209,
     "packages": 27,
     "modules_with_one_importer": 112,
     "imports_up": 0,

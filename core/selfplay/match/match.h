@@ -3,8 +3,9 @@
 // or external. Games 2k and 2k + 1 share one opening with exchanged colours. An opening is one from
 // the queue's book, if it has a book, and then random plies; every book opening is used before one
 // repeats. If a player searches with minigo, a game also ends when the final owner of every cell is
-// settled. A player may resign. Each thread has its own Match. All threads of a match take games from one queue in order
-// of index, so that all games below the index of a running game are finished or running.
+// settled. A player may resign. Each thread has its own Match. All threads of a match take games
+// from one queue in order of index, so that all games below the index of a running game are
+// finished or running.
 
 #include <algorithm>
 #include <memory>
@@ -101,9 +102,7 @@ class Match final : public MatchRunner {
     }
     play(slot, action);
   }
-  void resign(uint32_t index) override {
-    resign(slot_of_turn(index));
-  }
+  void resign(uint32_t index) override { resign(slot_of_turn(index)); }
   bool finished() const override {
     if (queue_->stopped()) return true;
     return queue_->empty() &&
