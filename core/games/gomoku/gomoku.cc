@@ -83,10 +83,7 @@ Gomoku::Gomoku(int size, bool exactly_five)
 Gomoku::Stones Gomoku::winning_cells(const State& state, size_t player) const {
   Stones found{};
   const Stones& stones = state.stones[player];
-  Stones empty{};
-  for (size_t word = 0; word < num_words_; ++word) {
-    empty[word] = ~(state.stones[0][word] | state.stones[1][word]);
-  }
+  const Stones empty = empty_cells(state);
   // A row of five has four stones of the player and one empty cell, the k-th.
   for (size_t direction = 0; direction < 4; ++direction) {
     const int step = steps_[direction];
@@ -120,10 +117,7 @@ Gomoku::Stones Gomoku::winning_cells(const State& state, size_t player) const {
 
 Gomoku::Stones Gomoku::four_cells(const State& state, size_t player) const {
   Stones found{};
-  Stones empty{};
-  for (size_t word = 0; word < num_words_; ++word) {
-    empty[word] = ~(state.stones[0][word] | state.stones[1][word]);
-  }
+  const Stones empty = empty_cells(state);
   // A row of five has three stones of the player and two empty cells, the i-th and the j-th.
   for (size_t direction = 0; direction < 4; ++direction) {
     const int step = steps_[direction];

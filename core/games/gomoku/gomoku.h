@@ -69,10 +69,7 @@ class Gomoku {
 
   int legal_actions(const State& state, uint16_t* actions) const {
     if (outcome(state) != Outcome::kOngoing) return 0;
-    Stones empty;
-    for (size_t word = 0; word < empty.size(); ++word) {
-      empty[word] = ~(state.stones[0][word] | state.stones[1][word]);
-    }
+    const Stones empty = empty_cells(state);
     return list_set_bits(empty.data(), num_cells_, actions);
   }
   Decisive decisive_actions(const State& state, uint16_t* actions) const;
@@ -109,6 +106,14 @@ class Gomoku {
   // down, down right, down left (0..3) and their opposites (4..7).
   using Reach = std::array<uint8_t, 8>;
 
+  // The cells without a stone; bits beyond the board are set, too.
+  static Stones empty_cells(const State& state) {
+    Stones empty;
+    for (size_t word = 0; word < empty.size(); ++word) {
+      empty[word] = ~(state.stones[0][word] | state.stones[1][word]);
+    }
+    return empty;
+  }
   static bool has_stone(const Stones& stones, int cell) {
     return stones[static_cast<size_t>(cell >> 6)] >> (cell & 63) & 1;
   }
@@ -122,9 +127,10 @@ class Gomoku {
   // The empty cells with which `player` makes a four: a row of five with one empty cell left. With
   // exactly five, completing it may make a longer row.
   Stones four_cells(const State& state, size_t player) const;
-  // The first move of a win in which each move makes a four, so that each reply is forced; kNoMove
-  // if there is none, or if it needs more than `num_left` fours, which are counted down. The side
-  // to play does not win at once; the opponent threatens to win on `threats`, at most one cell.
+  // Returns the first move of a win in which every move makes a four, so that every reply is
+  // forced; kNoMove if none is found. Tries at most `num_left` fours, and counts them down.
+  // Precondition: the side to play cannot win at once. `threats` are the cells on which the
+  // opponent could, at most one.
   uint16_t forced_win(const State& state, const Stones& threats, int& num_left) const;
   bool wins(const Stones& stones, int cell) const {
     const Reach& reach = reach_[static_cast<size_t>(cell)];
