@@ -112,7 +112,7 @@ class AdamWConfig(_ScheduleConfig):
 class MuonConfig(_ScheduleConfig):
     """Muon for convolutions, and AdamW with its defaults for all other parameters.
 
-    See ``tengen.learners.muon``.
+    See ``tengen.learners.muon``. Without convolutions it is AdamW alone.
     """
 
     kind: Literal["muon"] = "muon"
