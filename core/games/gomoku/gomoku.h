@@ -12,6 +12,7 @@
 
 #include "games/bits.h"
 #include "games/decisive.h"
+#include "games/forced_win.h"
 #include "games/game.h"
 #include "games/planes.h"
 #include "games/symmetry.h"
@@ -23,6 +24,7 @@ class Gomoku {
   static constexpr int kMinSize = 5;
   static constexpr int kMaxSize = 19;
   static constexpr int kMaxCells = kMaxSize * kMaxSize;
+  static constexpr int kMostActions = kMaxCells;
   static constexpr int kNumWords = (kMaxCells + 63) / 64;
   static constexpr uint16_t kNoMove = 0xffff;
 
@@ -75,7 +77,12 @@ class Gomoku {
     }
     return list_set_bits(empty.data(), num_cells_, actions);
   }
-  Decisive decisive_actions(const State& state, uint16_t* actions) const;
+  Decisive decisive_actions(const State& state, uint16_t* actions) const {
+    return near_or_forced(*this, state, actions);
+  }
+  Near near_actions(const State& state, uint16_t* actions) const;
+  // The moves that make a four, which one more move completes to a row of five or more.
+  int forcing_actions(const State& state, uint16_t* actions) const;
   bool is_legal(const State& state, int action) const {
     return action >= 0 && action < num_cells_ && !has_stone(state.stones[0], action) &&
            !has_stone(state.stones[1], action) && outcome(state) == Outcome::kOngoing;
@@ -119,13 +126,6 @@ class Gomoku {
   }
   // The empty cells with which `player` wins at once.
   Stones winning_cells(const State& state, size_t player) const;
-  // The empty cells with which `player` makes a four: a row of five with one empty cell left. With
-  // exactly five, completing it may make a longer row.
-  Stones four_cells(const State& state, size_t player) const;
-  // The first move of a win in which each move makes a four, so that each reply is forced; kNoMove
-  // if there is none, or if it needs more than `num_left` fours, which are counted down. The side
-  // to play does not win at once; the opponent threatens to win on `threats`, at most one cell.
-  uint16_t forced_win(const State& state, const Stones& threats, int& num_left) const;
   bool wins(const Stones& stones, int cell) const {
     const Reach& reach = reach_[static_cast<size_t>(cell)];
     for (size_t direction = 0; direction < 4; ++direction) {
@@ -148,7 +148,7 @@ class Gomoku {
   std::array<std::array<uint16_t, kMaxCells>, kNumSquareSymmetries> transformed_{};
 };
 
-static_assert(HasDecisive<Gomoku>);
+static_assert(HasDecisive<Gomoku> && HasForcing<Gomoku>);
 static_assert(sizeof(Gomoku::State) == 120 && std::is_trivially_copyable_v<Gomoku::State>);
 
 }  // namespace tengen
