@@ -18,7 +18,7 @@ MAX_LINES = 500
 LIMITS = {
     "lines_of_src": 96_734,
     "lines_of_core": 32_286,
-    "lines_of_tests": 112_444,
+    "lines_of_tests": 112_447,
     "lines_of_benchmarks_and_scripts": 9_209,
     "packages": 27,
     "modules_with_one_importer": 112,

@@ -75,8 +75,10 @@ void check_values(const SharedTree& tree, Arena::Offset offset) {
 // Every simulation of the budget runs once, and every position is evaluated once.
 template <Game G>
 int check_search(SharedSearch<G>& search, const G& game, const typename G::State& state,
-                 int num_threads, int num_simulations) {
-  const int num_evaluations = run(search, game, state, num_threads, request_of(num_simulations));
+                 int num_threads, int num_simulations, bool considers_all = false) {
+  SearchRequest request = request_of(num_simulations);
+  request.considers_all = considers_all;
+  const int num_evaluations = run(search, game, state, num_threads, request);
   const SharedTree& tree = search.tree();
   const SharedNode& root = tree.node(tree.root());
   TENGEN_CHECK(check_counts(tree, tree.root()) == num_evaluations);
@@ -89,13 +91,14 @@ int check_search(SharedSearch<G>& search, const G& game, const typename G::State
   return num_done;
 }
 
-// On a large board no end of the game is within reach, so all sums can be checked.
+// On a large board no end of the game is within reach, so all sums can be checked if the rules
+// decide nothing earlier.
 void check_big_board() {
   const Gomoku game(15);
   const auto state = game.initial_state();
   SharedSearch<Gomoku> search(game, SearchSettings(), 4, 3);
   for (const int num_simulations : {800, 0, 1, 5, 3000}) {
-    check_search(search, game, state, 4, num_simulations);
+    check_search(search, game, state, 4, num_simulations, true);
     check_values(search.tree(), search.tree().root());
   }
 }
