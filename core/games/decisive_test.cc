@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "base/testing.h"
+#include "games/connect4/connect4.h"
 #include "games/gomoku/gomoku.h"
 #include "games/registry/registry.h"
 
@@ -60,10 +61,9 @@ bool wins_by_force(const G& game, const typename G::State& state, int& num_threa
     typename G::State next = state;
     game.apply(next, near[static_cast<size_t>(i)]);
     if (game.outcome(next) != Outcome::kOngoing) continue;
-    const int num_legal = game.legal_actions(next, far.data());
-    const Decisive then = find_decisive<kMost>(game, next, far.data());
-    if (!then.is_lost && then.count == num_legal) continue;  // no threat
     ++num_threats;
+    const Decisive then = find_decisive<kMost>(game, next, far.data());
+    if (!then.is_lost && then.count != 1) continue;  // no threat
     if (then.is_lost) return true;
     typename G::State reply = next;
     game.apply(reply, far[0]);
@@ -123,22 +123,22 @@ void check_game(const G& game, uint64_t index, int num_cells_used, int every) {
 
 }  // namespace
 
-// On a small board the wins by force are those that playing all moves finds.
-void check_wins_by_force() {
-  const Gomoku game(7);
+// The wins by force are those that playing all moves finds, unless they need many threats.
+template <HasForcing G>
+void check_wins_by_force(const G& game, int num_plies) {
   std::vector<uint16_t> actions(kMost);
   int num_found = 0;
   for (uint64_t index = 0; index < 60; ++index) {
     Rng rng(2, 0, index, 0, Purpose::kTest);
     auto state = game.initial_state();
-    for (int ply = 0; ply < 16 && game.outcome(state) == Outcome::kOngoing; ++ply) {
+    for (int ply = 0; ply < num_plies && game.outcome(state) == Outcome::kOngoing; ++ply) {
       if (ply > 6) {
         int num_threats = 0;
         const bool is_won = wins_by_force(game, state, num_threats);
-        if (num_threats <= 30) {
-          TENGEN_CHECK(game.decisive_actions(state, actions.data()).is_won == is_won);
-          num_found += is_won;
-        }
+        const bool is_found = game.decisive_actions(state, actions.data()).is_won;
+        TENGEN_CHECK(is_won || !is_found);
+        if (num_threats <= kMostThreats) TENGEN_CHECK(is_found == is_won);
+        num_found += is_found;
       }
       const int count = game.legal_actions(state, actions.data());
       game.apply(state, actions[rng.below(static_cast<uint32_t>(std::min(count, 20)))]);
@@ -148,7 +148,8 @@ void check_wins_by_force() {
 }
 
 int main() {
-  check_wins_by_force();
+  check_wins_by_force(Gomoku(7), 16);
+  check_wins_by_force(Connect4(), 42);
   for (const std::string name : {"tictactoe", "connect4", "gomoku/5", "gomoku/6/exact", "gomoku/9",
                                  "gomoku/9/exact", "gomoku/15", "gomoku/19/exact"}) {
     num_won = num_lost = num_forced = num_by_force = 0;

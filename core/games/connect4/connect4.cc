@@ -4,8 +4,8 @@
 
 namespace tengen {
 
-Decisive Connect4::decisive_actions(const State& state, uint16_t* actions) const {
-  Decisive found{.count = legal_actions(state, actions)};
+Near Connect4::near_actions(const State& state, uint16_t* actions) const {
+  Near found{{.count = legal_actions(state, actions)}};
   if (found.count == 0) return found;
   const uint64_t playable = (state.occupied + kBottomRow) & kBoard;
   const auto list = [&](uint64_t cells) {
@@ -17,7 +17,7 @@ Decisive Connect4::decisive_actions(const State& state, uint16_t* actions) const
     return count;
   };
   const uint64_t own = fourth_cells(state.own, state.occupied) & playable;
-  if (own != 0) return {.count = list(own), .is_won = true};
+  if (own != 0) return {{.count = list(own), .is_won = true}};
   const uint64_t threats = fourth_cells(state.own ^ state.occupied, state.occupied);
   // Takes the threatened cell, and no cell below a threatened one.
   const uint64_t forced = threats & playable;

@@ -12,6 +12,7 @@
 
 #include "games/bits.h"
 #include "games/decisive.h"
+#include "games/forced_win.h"
 #include "games/game.h"
 #include "games/planes.h"
 
@@ -61,7 +62,14 @@ class Connect4 {
     }
     return count;
   }
-  Decisive decisive_actions(const State& state, uint16_t* actions) const;
+  static constexpr int kMostActions = kWidth;
+  Decisive decisive_actions(const State& state, uint16_t* actions) const {
+    return near_or_forced(*this, state, actions);
+  }
+  Near near_actions(const State& state, uint16_t* actions) const;
+  int forcing_actions(const State& state, uint16_t* actions) const {
+    return legal_actions(state, actions);
+  }
   bool is_legal(const State& state, int action) const {
     return action >= 0 && action < kWidth && (state.occupied & top_cell(action)) == 0 &&
            outcome(state) == Outcome::kOngoing;
@@ -117,7 +125,7 @@ class Connect4 {
   }
 };
 
-static_assert(HasDecisive<Connect4>);
+static_assert(HasDecisive<Connect4> && HasForcing<Connect4>);
 static_assert(sizeof(Connect4::State) == 16);
 
 }  // namespace tengen

@@ -11,10 +11,6 @@ namespace tengen {
 namespace {
 
 constexpr int kRow = 5;
-// The maximum number of fours that decisive_actions() tries. A win that needs more is left to the
-// search, which finds it a few moves later.
-constexpr int kMaxFours = 30;
-
 int count(const Gomoku::Stones& cells) {
   int sum = 0;
   for (const uint64_t word : cells) sum += std::popcount(word);
@@ -115,7 +111,8 @@ Gomoku::Stones Gomoku::winning_cells(const State& state, size_t player) const {
   return found;
 }
 
-Gomoku::Stones Gomoku::four_cells(const State& state, size_t player) const {
+int Gomoku::forcing_actions(const State& state, uint16_t* actions) const {
+  const auto player = static_cast<size_t>(to_play(state));
   Stones found{};
   const Stones empty = empty_cells(state);
   // A row of five has three stones of the player and two empty cells, the i-th and the j-th.
@@ -145,59 +142,24 @@ Gomoku::Stones Gomoku::four_cells(const State& state, size_t player) const {
       add_moved_up(starts[static_cast<size_t>(k)], k * step, num_words_, found);
     }
   }
-  return found;
+  return list_set_bits(found.data(), num_cells_, actions);
 }
 
-uint16_t Gomoku::forced_win(const State& state, const Stones& threats, int& num_left) const {
-  const auto own = static_cast<size_t>(to_play(state));
-  Stones fours = four_cells(state, own);
-  if (count(threats) > 0) {
-    for (size_t word = 0; word < num_words_; ++word) fours[word] &= threats[word];
-  }
-  std::array<uint16_t, kMaxCells> cells;
-  const int num_fours = list_set_bits(fours.data(), num_cells_, cells.data());
-  for (int i = 0; i < num_fours; ++i) {
-    if (num_left-- <= 0) return kNoMove;
-    const uint16_t cell = cells[static_cast<size_t>(i)];
-    State next = state;
-    apply(next, cell);
-    const Stones winning = winning_cells(next, own);
-    std::array<uint16_t, kMaxCells> replies;
-    const int num_winning = list_set_bits(winning.data(), num_cells_, replies.data());
-    if (num_winning > 1) return cell;
-    // With exactly five, a row of six may be the only way to complete the four.
-    if (num_winning == 0) continue;
-    apply(next, replies[0]);
-    if (outcome(next) != Outcome::kOngoing) continue;
-    const Stones answers = winning_cells(next, 1 - own);
-    if (count(answers) > 1) continue;
-    if (forced_win(next, answers, num_left) != kNoMove) return cell;
-  }
-  return kNoMove;
-}
-
-Decisive Gomoku::decisive_actions(const State& state, uint16_t* actions) const {
-  // Only a player with three stones can make a four.
-  if (state.ply < kFirstWinPly - 3) return {.count = legal_actions(state, actions)};
+Near Gomoku::near_actions(const State& state, uint16_t* actions) const {
+  // Only a player with four stones can complete a row.
+  if (state.ply < kFirstWinPly - 2) return {.is_open = true};
   if (outcome(state) != Outcome::kOngoing) return {};
   const auto own = static_cast<size_t>(to_play(state));
   const Stones winning = winning_cells(state, own);
   if (count(winning) > 0) {
-    return {.count = list_set_bits(winning.data(), num_cells_, actions), .is_won = true};
+    return {{.count = list_set_bits(winning.data(), num_cells_, actions), .is_won = true}};
   }
   // A stone takes only one cell from the opponent. A lost side tries that, too.
   const Stones threats = winning_cells(state, 1 - own);
   const int num_threats = count(threats);
-  if (num_threats < 2) {
-    int num_left = kMaxFours;
-    const uint16_t first = forced_win(state, threats, num_left);
-    if (first != kNoMove) {
-      actions[0] = first;
-      return {.count = 1, .is_won = true};
-    }
-  }
-  if (num_threats == 0) return {.count = legal_actions(state, actions)};
-  return {.count = list_set_bits(threats.data(), num_cells_, actions), .is_lost = num_threats > 1};
+  if (num_threats == 0) return {.is_open = true};
+  return {
+      {.count = list_set_bits(threats.data(), num_cells_, actions), .is_lost = num_threats > 1}};
 }
 
 std::string Gomoku::name() const {

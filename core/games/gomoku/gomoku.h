@@ -12,6 +12,7 @@
 
 #include "games/bits.h"
 #include "games/decisive.h"
+#include "games/forced_win.h"
 #include "games/game.h"
 #include "games/planes.h"
 #include "games/symmetry.h"
@@ -23,6 +24,7 @@ class Gomoku {
   static constexpr int kMinSize = 5;
   static constexpr int kMaxSize = 19;
   static constexpr int kMaxCells = kMaxSize * kMaxSize;
+  static constexpr int kMostActions = kMaxCells;
   static constexpr int kNumWords = (kMaxCells + 63) / 64;
   static constexpr uint16_t kNoMove = 0xffff;
 
@@ -72,7 +74,12 @@ class Gomoku {
     const Stones empty = empty_cells(state);
     return list_set_bits(empty.data(), num_cells_, actions);
   }
-  Decisive decisive_actions(const State& state, uint16_t* actions) const;
+  Decisive decisive_actions(const State& state, uint16_t* actions) const {
+    return near_or_forced(*this, state, actions);
+  }
+  Near near_actions(const State& state, uint16_t* actions) const;
+  // The moves that make a four, which one more move completes to a row of five or more.
+  int forcing_actions(const State& state, uint16_t* actions) const;
   bool is_legal(const State& state, int action) const {
     return action >= 0 && action < num_cells_ && !has_stone(state.stones[0], action) &&
            !has_stone(state.stones[1], action) && outcome(state) == Outcome::kOngoing;
@@ -124,14 +131,6 @@ class Gomoku {
   }
   // The empty cells with which `player` wins at once.
   Stones winning_cells(const State& state, size_t player) const;
-  // The empty cells with which `player` makes a four: a row of five with one empty cell left. With
-  // exactly five, completing it may make a longer row.
-  Stones four_cells(const State& state, size_t player) const;
-  // Returns the first move of a win in which every move makes a four, so that every reply is
-  // forced; kNoMove if none is found. Tries at most `num_left` fours, and counts them down.
-  // Precondition: the side to play cannot win at once. `threats` are the cells on which the
-  // opponent could, at most one.
-  uint16_t forced_win(const State& state, const Stones& threats, int& num_left) const;
   bool wins(const Stones& stones, int cell) const {
     const Reach& reach = reach_[static_cast<size_t>(cell)];
     for (size_t direction = 0; direction < 4; ++direction) {
@@ -154,7 +153,7 @@ class Gomoku {
   std::array<std::array<uint16_t, kMaxCells>, kNumSquareSymmetries> transformed_{};
 };
 
-static_assert(HasDecisive<Gomoku>);
+static_assert(HasDecisive<Gomoku> && HasForcing<Gomoku>);
 static_assert(sizeof(Gomoku::State) == 120 && std::is_trivially_copyable_v<Gomoku::State>);
 
 }  // namespace tengen

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tengen.games.protocol import State
 from tests.oracle.search.tree import Proof
+
+# The maximum number of threats that a position's search for a forced win tries.
+MOST_THREATS = 30
+
+
+class Near(NamedTuple):
+    """What the rules decide within two moves."""
+
+    actions: list[int]
+    proof: Proof = Proof.UNKNOWN
+    is_open: bool = False
+    """Whether no rule leaves out a legal action."""
 
 
 def decisive_actions(state: State, kind: str) -> tuple[list[int], Proof]:
@@ -19,16 +32,65 @@ def decisive_actions(state: State, kind: str) -> tuple[list[int], Proof]:
         kind: The first part of the game's name, ``gomoku`` for gomoku/9. Games other
             than those below have no decisive moves.
     """
-    legal = state.legal_actions()
     if kind not in ("tictactoe", "connect4", "gomoku"):
-        return legal, Proof.UNKNOWN
+        return state.legal_actions(), Proof.UNKNOWN
+    near = near_actions(state, kind)
+    if near.proof == Proof.UNKNOWN and kind != "tictactoe":
+        first = forced_win(state, kind, near, [MOST_THREATS])
+        if first is not None:
+            return [first], Proof.WIN
+    return near.actions, near.proof
+
+
+def near_actions(state: State, kind: str) -> Near:
+    """As ``decisive_actions``, two moves deep."""
+    legal = state.legal_actions()
     if kind == "gomoku":
         return _gomoku(state, legal)
     won = [action for action in legal if wins(state, action)]
     if won:
-        return won, Proof.WIN
+        return Near(won, Proof.WIN)
     saving = [action for action in legal if not loses(state, action)]
-    return (saving, Proof.UNKNOWN) if saving else (legal, Proof.LOSS)
+    return Near(saving) if saving else Near(legal, Proof.LOSS)
+
+
+def forced_win(state: State, kind: str, near: Near, num_left: list[int]) -> int | None:
+    """Returns the first move of a win by threats, tried depth-first in order.
+
+    Args:
+        state: A position that is not decided within two moves.
+        kind: As for ``decisive_actions``.
+        near: The result of ``near_actions``.
+        num_left: The number of threats that may be tried, changed in place.
+    """
+    legal = state.legal_actions()
+    if kind == "gomoku":
+        legal = _cells(state.observation()[1], legal, 3)
+    for action in legal:
+        if not near.is_open and action not in near.actions:
+            continue
+        num_left[0] -= 1
+        if num_left[0] < 0:
+            return None
+        after = played(state, action)
+        if after.is_terminal():
+            continue
+        reply = near_actions(after, kind)
+        if reply.proof == Proof.LOSS:
+            return action
+        if reply.is_open or len(reply.actions) != 1 or reply.proof == Proof.WIN:
+            continue
+        after = played(after, reply.actions[0])
+        if after.is_terminal():
+            continue
+        then = near_actions(after, kind)
+        if then.proof == Proof.WIN:
+            return action
+        if then.proof == Proof.LOSS:
+            continue
+        if forced_win(after, kind, then, num_left) is not None:
+            return action
+    return None
 
 
 def wins(state: State, action: int) -> bool:
@@ -49,65 +111,22 @@ def played(state: State, action: int) -> State:
     return after
 
 
-def _gomoku(state: State, legal: list[int]) -> tuple[list[int], Proof]:
+def _gomoku(state: State, legal: list[int]) -> Near:
     """As above, for 225 cells: looks only at cells beside four stones in a row."""
-    _, own, *_ = state.observation()
+    _, own, opponent, *_ = state.observation()
     won = [cell for cell in _cells(own, legal, 4) if wins(state, cell)]
     if won:
-        return won, Proof.WIN
-    threats = _threats(state)
-    if len(threats) < 2:
-        first = _forced_win(state, threats, [MAX_FOURS])
-        if first is not None:
-            return [first], Proof.WIN
-    # A lost side takes one of the cells, too.
-    return threats or legal, Proof.LOSS if len(threats) > 1 else Proof.UNKNOWN
-
-
-# The maximum number of fours that a position's search for a forced win tries.
-MAX_FOURS = 30
-
-
-def _threats(state: State) -> list[int]:
-    """Returns the cells with which the opponent could win at once."""
-    legal = state.legal_actions()
-    _, _, opponent, *_ = state.observation()
-    found = []
+        return Near(won, Proof.WIN)
+    threats = []
     for cell in _cells(opponent, legal, 4):
         # A stone takes only its own cell from the opponent.
         other = next((action for action in legal if action != cell), None)
         if other is not None and wins(played(state, other), cell):
-            found.append(cell)
-    return found
-
-
-def _forced_win(state: State, threats: list[int], num_left: list[int]) -> int | None:
-    """Returns the first move of a win of fours only, tried depth-first in order.
-
-    Args:
-        state: A position in which nobody but the opponent wins at once.
-        threats: The cells on which the opponent does, at most one.
-        num_left: The number of fours that may be tried, changed in place.
-    """
-    _, own, *_ = state.observation()
-    for cell in _cells(own, state.legal_actions(), 3):
-        if threats and cell not in threats:
-            continue
-        num_left[0] -= 1
-        if num_left[0] < 0:
-            return None
-        after = played(state, cell)
-        replies = _threats(after)
-        if len(replies) > 1:
-            return cell
-        if not replies:
-            continue
-        after = played(after, replies[0])
-        if after.is_terminal() or len(answers := _threats(after)) > 1:
-            continue
-        if _forced_win(after, answers, num_left) is not None:
-            return cell
-    return None
+            threats.append(cell)
+    if not threats:
+        return Near(legal, is_open=True)
+    # A lost side takes one of the cells, too.
+    return Near(threats, Proof.LOSS if len(threats) > 1 else Proof.UNKNOWN)
 
 
 def _cells(stones: NDArray[np.float32], legal: list[int], num_stones: int) -> list[int]:

@@ -40,6 +40,39 @@ class Decisive:
         return any(self.wins(after, reply) for reply in self.legal_actions(after))
 
 
+class Forcing(Decisive):
+    """Also looks for a win by threats, like the core in Connect Four."""
+
+    def decisive_actions(self, state):
+        actions, result = near = super().decisive_actions(state)
+        if result == 0 and (first := self.forced_win(state, actions, [30])) is not None:
+            return [first], 1
+        return near
+
+    def forced_win(self, state, considered, num_left):
+        for action in considered:
+            num_left[0] -= 1
+            if num_left[0] < 0:
+                return None
+            after = self.apply(state, action)
+            if self.is_terminal(after):
+                continue
+            replies, result = super().decisive_actions(after)
+            if result == -1:
+                return action
+            if len(replies) != 1 or result == 1:
+                continue
+            after = self.apply(after, replies[0])
+            if self.is_terminal(after):
+                continue
+            then, result = super().decisive_actions(after)
+            if result == 1:
+                return action
+            if result == 0 and self.forced_win(after, then, num_left) is not None:
+                return action
+        return None
+
+
 class PlainTicTacToe:
     num_actions = 9
     max_plies = 9
@@ -85,7 +118,7 @@ class TicTacToe(Decisive, PlainTicTacToe):
     """Has decisive actions, like the core's game."""
 
 
-class ConnectFour(Decisive):
+class ConnectFour(Forcing):
     """The state is two bitboards, one per player: 7 columns of 8 bits."""
 
     num_actions = 7

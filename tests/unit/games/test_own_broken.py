@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from own_games import ConnectFour
 from own_games import PlainTicTacToe as TicTacToe
 
 from tengen import _core, cli
@@ -288,3 +289,14 @@ def test_wrong_decisive_actions_are_refused(found):
 
     with refused(UsageError, "Wrong.decisive_actions"):
         check_own_game(Wrong())
+
+
+def test_a_forced_win_that_is_none_is_refused():
+    class Hopeful(ConnectFour):
+        def decisive_actions(self, state):
+            is_first = state == self.initial_state()
+            return ([3], 1) if is_first else super().decisive_actions(state)
+
+    with refused(UsageError, "Hopeful.decisive_actions", "forced win"):
+        check_own_game(Hopeful())
+    check_own_game(ConnectFour())

@@ -169,6 +169,8 @@ class _Check(VerifiedGame):
         losing = {action for action in tried if self._loses(state, action)}
         if winning:
             is_right = (actions, result) == (winning, 1)
+        elif result == 1:
+            is_right = len(actions) == 1 and self._forces(state, actions[0], rng)
         elif result == -1:
             is_right = losing == set(tried)
         else:
@@ -177,8 +179,9 @@ class _Check(VerifiedGame):
             self.fail(
                 "decisive_actions",
                 decided,
-                f"must agree with the rules; {winning} win at once, and after "
-                f"{sorted(losing)} of {sorted(tried)} the opponent wins at once",
+                f"must agree with the rules; {winning} win at once, after "
+                f"{sorted(losing)} of {sorted(tried)} the opponent wins at once, and a "
+                "forced win stays one after each reply",
                 "see tengen.games.OwnGame",
             )
 
@@ -186,6 +189,21 @@ class _Check(VerifiedGame):
         child = self.call("apply", state, action)
         player = self.to_play(state)
         return self.terminal(child) and self.returns(child)[player] > 0
+
+    def _forces(self, state: Any, action: int, rng: random.Random) -> bool:
+        """Returns whether the side to move stays won after some replies."""
+        child = self.call("apply", state, action)
+        if self.terminal(child):
+            return False
+        legal = self.legal(child)
+        for reply in rng.sample(legal, min(_MOST_REPLIES, len(legal))):
+            after = self.call("apply", child, reply)
+            if self.terminal(after):
+                return False
+            decided = self.decisive(after, self.legal(after))
+            if decided is None or decided[1] != 1:
+                return False
+        return True
 
     def _loses(self, state: Any, action: int) -> bool:
         child = self.call("apply", state, action)
