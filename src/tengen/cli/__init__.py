@@ -86,6 +86,11 @@ COMMANDS = (
     Command(
         "match", "tengen.evaluation.command:match", "play a match between two players"
     ),
+    Command(
+        "analyse",
+        "tengen.report.analyse:analyse",
+        "review games: losses by phase, and the worst moves",
+    ),
     Command("book", "tengen.play.book:book", "find balanced openings for games"),
     Command(
         "eval",

@@ -45,6 +45,7 @@ from tengen.evaluation.match import (
 )
 from tengen.evaluation.named_players import fixed_player, open_player
 from tengen.evaluation.played_game import (
+    GAMES_FILE,
     MatchJournal,
     PlayedGame,
     games_jsonl,
@@ -70,6 +71,7 @@ from tengen.evaluation.ratings.records import (
 from tengen.evaluation.target_config import TargetConfig
 
 __all__ = [
+    "GAMES_FILE",
     "MAX_FILMS",
     "MAX_STEPS",
     "AcceptAllGate",

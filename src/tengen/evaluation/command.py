@@ -16,7 +16,7 @@ from tengen.evaluation.elo import Tally
 from tengen.evaluation.engines.side import EngineReport
 from tengen.evaluation.match import MatchReport, play_match
 from tengen.evaluation.named_players import find_player, open_model
-from tengen.evaluation.played_game import SgfFolder
+from tengen.evaluation.played_game import GameFolder
 from tengen.evaluation.players import (
     EnginePlayer,
     GomocupPlayer,
@@ -106,10 +106,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="time per move that a Gomocup engine is given, in seconds (1)",
     )
     parser.add_argument(
+        "--turn-nodes",
+        type=int,
+        default=0,
+        metavar="N",
+        help="nodes per move that a Gomocup engine may search, if it knows INFO "
+        "max_node; then results do not depend on its speed (no limit)",
+    )
+    parser.add_argument(
+        "--keep",
         "--sgf",
+        dest="keep",
         type=Path,
         metavar="FOLDER",
-        help="folder for SGF files of the games of Go",
+        help="folder for the games: SGF files of Go, games.jsonl for other games; "
+        "tengen analyse reviews them",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the openings (0)")
     parser.add_argument(
@@ -168,7 +179,7 @@ def match(args: argparse.Namespace) -> dict[str, Any]:
     plies = args.opening_plies
     if plies is None:
         plies = 0 if book else 2
-    folder = args.sgf and SgfFolder(args.sgf, game.name, a.name, b.name)
+    folder = args.keep and GameFolder(args.keep, game.name, a.name, b.name)
     with ProgressLine("playing") as line:
         report = play_match(
             game,
@@ -258,7 +269,10 @@ def _players(
         check(play == PlayConfig(), side, word, rule)
         if isinstance(player, GomocupPlayer):
             player = dataclasses.replace(
-                player, answer_s=args.answer_seconds, turn_s=args.turn_seconds
+                player,
+                answer_s=args.answer_seconds,
+                turn_s=args.turn_seconds,
+                turn_nodes=args.turn_nodes,
             )
         elif isinstance(player, EnginePlayer):
             player = dataclasses.replace(player, answer_s=args.answer_seconds)

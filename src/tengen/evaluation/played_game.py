@@ -19,6 +19,8 @@ from tengen.games.sgf import GoRecord, write_sgf
 from tengen.run import make_directory, publish_file
 from tengen.run.publish import reach
 
+GAMES_FILE = "games.jsonl"
+"""The file with the games of a match that are not of Go, in the match's folder."""
 _ADVICE = "remove it, and its games are played again"
 
 
@@ -72,12 +74,12 @@ class PlayedGame:
         return fields
 
 
-class SgfFolder:
-    """A folder with one SGF file per game of a match, from ``000000.sgf``.
+class GameFolder:
+    """A folder with the games of a match: SGF files of Go, otherwise ``games.jsonl``.
 
     Args:
         path: The folder; it must be new or empty.
-        game: The name of the game, which must be Go, such as ``go/9``.
+        game: The name of the game, such as ``go/9``.
         a: The name of player A.
         b: The name of player B.
     """
@@ -86,28 +88,31 @@ class SgfFolder:
         """Creates the folder if it does not exist.
 
         Raises:
-            UsageError: The folder cannot be used, or the game is not Go.
+            UsageError: The folder cannot be used.
         """
         self._path = path
-        if not _is_go(game):
-            raise UsageError(f"sgf ({path}) needs a game of Go; leave --sgf out")
         self._game = game
         self._names = (a, b)
+        self._played: list[PlayedGame] = []
         try:
             path.mkdir(parents=True, exist_ok=True)
             is_empty = not any(path.iterdir())
         except OSError as error:
             rule = f"cannot be a folder, {os_reason(error)}; choose another"
-            raise UsageError(f"sgf ({path}) {rule}") from error
+            raise UsageError(f"keep ({path}) {rule}") from error
         if not is_empty:
-            raise UsageError(f"sgf ({path}) must be new or empty; choose another")
+            raise UsageError(f"keep ({path}) must be new or empty; choose another")
 
     def keep(self, games: Sequence[PlayedGame]) -> None:
-        """Writes an SGF file per game. Blocks until the files are durable.
+        """Adds finished games. Blocks until they are durable.
 
         Raises:
             RunError: The write fails.
         """
+        if not _is_go(self._game):
+            self._played += games
+            publish_file(self._path / GAMES_FILE, games_jsonl(self._played))
+            return
         for played in games:
             sgf = _sgf(self._game, *self._names, played)
             publish_file(self._path / _file_name(played), sgf)
@@ -133,7 +138,7 @@ def write_games(
         games: The games to write.
     """
     if not _is_go(game):
-        (folder / "games.jsonl").write_bytes(games_jsonl(games))
+        (folder / GAMES_FILE).write_bytes(games_jsonl(games))
         return
     for played in games:
         (folder / _file_name(played)).write_bytes(_sgf(game, a, b, played))

@@ -268,10 +268,13 @@ class GomocupPlayer(EnginePlayer):
 
     turn_s: float = 1.0
     """Time limit per move that is sent to the engine, in seconds."""
+    turn_nodes: int = 0
+    """Limit of nodes per move that is sent to the engine; 0 for none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_range("turn-seconds", self.turn_s, 0.0, 1e6)
+        check_range("turn-nodes", self.turn_nodes, 0, 1 << 31)
         rule = f"must be below answer-seconds ({self.answer_s:g}); raise answer-seconds"
         check(self.turn_s < self.answer_s, "turn-seconds", self.turn_s, rule)
 
@@ -283,7 +286,7 @@ class GomocupPlayer(EnginePlayer):
             )
 
     def _process(self) -> EngineProcess:
-        return GomocupEngine(self.command, self.answer_s, self.turn_s)
+        return GomocupEngine(self.command, self.answer_s, self.turn_s, self.turn_nodes)
 
 
 MatchPlayer: TypeAlias = RandomPlayer | MctsPlayer | ModelPlayer | EnginePlayer

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from tengen import _core
 from tengen.config import from_dict
 from tengen.errors import UsageError
-from tengen.evaluation import PlayedGame, read_record
+from tengen.evaluation import GAMES_FILE, PlayedGame, read_record
 from tengen.experience.games.files import experience_files
 from tengen.experience.games.journal import core_errors, read_journal
 from tengen.experience.games.segment import SegmentReader
@@ -212,7 +212,7 @@ def _ply(ply: KeptPly) -> dict[str, Any]:
 def _read(source: Source, time_ns: int, size: int) -> tuple[KeptGame, ...]:
     path = source.path
     if path.is_dir():
-        lines = path / "games.jsonl"
+        lines = path / GAMES_FILE
         if in_folder([lines], path) and lines.exists():
             return _lines(lines, source.players)
         return _sgf_folder(path)

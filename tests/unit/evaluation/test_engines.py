@@ -150,13 +150,15 @@ def test_messages_and_suggestions_do_not_change_the_games(words):
 @pytest.mark.parametrize("opening_plies", [0, 3])
 def test_a_gomocup_engine_is_told_the_game(tmp_path, opening_plies):
     log = tmp_path / "log"
-    engine = GomocupPlayer(command("gomoku", "log", log), turn_s=0.25)
+    words = command("gomoku", "log", log)
+    engine = GomocupPlayer(words, turn_s=0.25, turn_nodes=200)
     task, plies = "gomoku/6/exact", opening_plies
     (game,) = match(engine, RandomPlayer(), task, 1, opening_plies=plies).games
     told = log.read_text().splitlines()
     assert told[0] == "START 6"
     infos = dict(line.split()[1:] for line in told if line.startswith("INFO"))
     expected = {"timeout_turn": "250", "rule": "1", "time_left": str(2**31 - 1)}
+    expected["max_node"] = "200"
     assert infos.items() >= expected.items()
     cells = [f"{move % 6},{move // 6}" for move in game.moves]
     # The engine moves first without an opening, and second after three plies.
@@ -397,7 +399,7 @@ def test_a_journal_keeps_disputed_games_and_they_are_not_replayed(tmp_path, disp
 def test_the_command_prints_scores_and_writes_sgf(tmp_path, capsys):
     folder = tmp_path / "games"
     words = ["match", f"gtp:{command('go')}", "random", "--game", "go/4"]
-    words += ["--games", "3", "--threads", "1", "--sgf", str(folder)]
+    words += ["--games", "3", "--threads", "1", "--keep", str(folder)]
     assert cli.main(words) == 0
     assert "A scored" in capsys.readouterr().out
     paths = sorted(folder.iterdir())
@@ -428,7 +430,7 @@ def test_the_command_shows_disputed_games(tmp_path, capsys, disputed):
     folder = tmp_path / "games"
     words = ["match", f"gtp:{command('go', 'refuse', 'C3')}", "random"]
     words += ["--game", "go/4", "--games", "12", "--seed", "5", "--opening-plies", "1"]
-    assert cli.main([*words, "--sgf", str(folder)]) == 0
+    assert cli.main([*words, "--keep", str(folder)]) == 0
     text = capsys.readouterr().out
     num_disputed, first = len(disputed.disputes), min(disputed.disputes)
     move = disputed.disputes[first].move
@@ -466,7 +468,7 @@ def test_errors_are_one_line(tmp_path, capsys, kind, fault, words, code, message
     line = ["match", f"{prefix}:{command(kind, *fault)}", "random"]
     line += ["--game", TASKS[kind], "--games", "1", "--json", *words]
     if fault == ["refuse"]:
-        line += ["--sgf", str(tmp_path / "games")]
+        line += ["--keep", str(tmp_path / "games")]
     assert cli.main(line) == code
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -476,10 +478,10 @@ def test_errors_are_one_line(tmp_path, capsys, kind, fault, words, code, message
         assert len(list((tmp_path / "games").iterdir())) == 3
 
 
-def test_sgf_is_for_go(tmp_path, capsys):
-    file = tmp_path / "file"
-    file.write_text("")
-    for game, path in (("tictactoe", tmp_path / "x"), ("go/4", file)):
-        words = ["match", "random", "random", "--game", game, "--sgf", str(path)]
-        assert cli.main(words) == 2
-        assert f"sgf ({path})" in capsys.readouterr().err
+@pytest.mark.parametrize("game", ["tictactoe", "go/4"])
+def test_games_are_not_kept_in_a_file(tmp_path, capsys, game):
+    path = tmp_path / "file"
+    path.write_text("")
+    words = ["match", "random", "random", "--game", game, "--keep", str(path)]
+    assert cli.main(words) == 2
+    assert f"keep ({path})" in capsys.readouterr().err

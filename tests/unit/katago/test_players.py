@@ -36,7 +36,7 @@ def test_a_model_is_made_once_for_each_board(cache):
 def test_a_match_is_played_by_the_rules_of_the_other(capsys, tmp_path):
     words = ["match", WORD, "random", "--game", "go/4x5/simple/komi=2", "--games", "2"]
     words += ["--simulations", "4", "--threads", "1", "--json"]
-    assert main([*words, "--sgf", str(tmp_path / "games")]) == 0
+    assert main([*words, "--keep", str(tmp_path / "games")]) == 0
     report = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert report["games"] == 2
     game = next((tmp_path / "games").iterdir()).read_text()

@@ -183,12 +183,15 @@ class GomocupEngine(EngineProcess):
         command: The command line of the engine.
         answer_s: Maximum time for each response, in seconds.
         turn_s: Time limit per move that is sent to the engine, in seconds.
+        turn_nodes: Limit of nodes per move that is sent to the engine; 0 for none.
     """
 
     PROTOCOL = "Gomocup protocol"
     QUIT = b"END\r\n"
 
-    def __init__(self, command: str, answer_s: float, turn_s: float = 1.0) -> None:
+    def __init__(
+        self, command: str, answer_s: float, turn_s: float = 1.0, turn_nodes: int = 0
+    ) -> None:
         """Starts the engine's program, without sending commands.
 
         Raises:
@@ -196,6 +199,7 @@ class GomocupEngine(EngineProcess):
         """
         super().__init__(command, answer_s)
         self._turn_s = turn_s
+        self._turn_nodes = turn_nodes
 
     def tell(self, line: str) -> None:
         """Sends a command that has no response.
@@ -250,6 +254,8 @@ class GomocupEngine(EngineProcess):
             ("rule", int(rules.exactly_five)),
         ):
             self.tell(f"INFO {key} {value}")
+        if self._turn_nodes > 0:
+            self.tell(f"INFO max_node {self._turn_nodes}")
 
     def set_up(self) -> None:
         """Lets the engine choose a first move, as a test; discards the move."""
