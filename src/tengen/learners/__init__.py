@@ -13,7 +13,6 @@ from tengen.learners.checkpoint import load_checkpoint, save_checkpoint
 from tengen.learners.config import (
     AdamWConfig,
     LearnerConfig,
-    MuonConfig,
     OptimizerConfig,
     SgdConfig,
 )
@@ -27,7 +26,6 @@ __all__ = [
     "Learner",
     "LearnerConfig",
     "LossParts",
-    "MuonConfig",
     "OptimizerConfig",
     "SgdConfig",
     "Update",

@@ -16,7 +16,7 @@ _WITHOUT_RATES = ("learning_rate", "num_warmup_steps", "cooldown")
 
 @dataclass(frozen=True, kw_only=True)
 class _ScheduleConfig:
-    """Settings that all optimizers share: schedule, decay, clipping and averaging."""
+    """Settings that both optimizers share: schedule, decay, clipping and averaging."""
 
     weight_decay: float = bounded(1e-4, 0, hint="use 0 for none")
     """Weight decay, at least 0; biases and the shifts of norms are never decayed. With
@@ -108,24 +108,7 @@ class AdamWConfig(_ScheduleConfig):
     reduces the updates of parameters with small gradients."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MuonConfig(_ScheduleConfig):
-    """Muon for convolutions, and AdamW with its defaults for all other parameters.
-
-    See ``tengen.learners.muon``. Without convolutions it is AdamW alone.
-    """
-
-    kind: Literal["muon"] = "muon"
-    """The kind of optimizer."""
-    learning_rate: float = bounded(
-        1e-2, 0, above=True, rule="must be positive; raise it"
-    )
-    """Peak learning rate, positive, of both optimizers."""
-    momentum: float = bounded(0.95, 0, 1, "use 0.95", above=True, below=True)
-    """Momentum of Muon, in (0, 1)."""
-
-
-OptimizerConfig: TypeAlias = SgdConfig | AdamWConfig | MuonConfig
+OptimizerConfig: TypeAlias = SgdConfig | AdamWConfig
 
 
 @dataclass(frozen=True, kw_only=True)

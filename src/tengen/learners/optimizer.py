@@ -20,13 +20,7 @@ from torch.optim.adamw import adamw
 from torch.optim.sgd import sgd
 
 from tengen.errors import RunError
-from tengen.learners.config import (
-    AdamWConfig,
-    MuonConfig,
-    OptimizerConfig,
-    SgdConfig,
-)
-from tengen.learners.muon import muon
+from tengen.learners.config import OptimizerConfig, SgdConfig
 from tengen.nets import Net
 
 _MOST_OF_A_CALL = 0.5
@@ -167,14 +161,14 @@ class Optimizer:
         rate = learning_rate_at(self.config, self.num_steps, remaining, asked)
         self._rate.fill_(rate)
         for group in self._groups:
-            group.begin()
+            group.begin(self.config)
         self.num_steps += 1
         return rate
 
     def apply(self) -> None:
         """Updates the parameters with the clipped gradients, after ``begin``."""
         for group in self._groups:
-            group.step(self._rate)
+            group.step(self.config, self._rate)
 
     @torch.no_grad()
     def update_average(self) -> None:
@@ -217,7 +211,7 @@ class Optimizer:
 
 @dataclass
 class _Group:
-    """Parameters with the same optimizer and weight decay, and their moments.
+    """Parameters with the same weight decay, and their moments.
 
     ``step`` calls functions of ``torch.optim`` instead of its classes, because creating
     an optimizer object imports torch's compiler, which takes as long as torch itself.
@@ -225,27 +219,16 @@ class _Group:
 
     parameters: list[Tensor]
     """The parameters of the group, with their gradients in ``grad``."""
-    config: OptimizerConfig
-    """The optimizer of the group and its settings."""
     weight_decay: float
     """Weight decay of all parameters in the group."""
     moments: dict[str, list[Any]] = field(default_factory=dict)
     """The moments by name, with one tensor per parameter; empty before step 1."""
 
-    @property
-    def _names(self) -> tuple[str, ...]:
-        is_adam = isinstance(self.config, AdamWConfig)
-        return ("step", "exp_avg", "exp_avg_sq") if is_adam else ("momentum_buffer",)
-
-    def begin(self) -> None:
+    def begin(self, config: OptimizerConfig) -> None:
         """Creates the moments before the first step."""
         if self.moments:
             return
-        if isinstance(self.config, MuonConfig):
-            velocities = [torch.zeros_like(p) for p in self.parameters]
-            self.moments = {"momentum_buffer": velocities}
-            return
-        if isinstance(self.config, SgdConfig):
+        if isinstance(config, SgdConfig):
             self.moments = {"momentum_buffer": [None for _ in self.parameters]}
             return
         self.moments = {
@@ -255,20 +238,9 @@ class _Group:
         }
 
     @torch.no_grad()
-    def step(self, rate: Tensor) -> None:
+    def step(self, config: OptimizerConfig, rate: Tensor) -> None:
         """Performs one optimizer step; ``rate`` is the learning rate, ``[]``."""
-        config = self.config
         gradients: list[Any] = [p.grad for p in self.parameters]
-        if isinstance(config, MuonConfig):
-            muon(
-                self.parameters,
-                gradients,
-                self.moments["momentum_buffer"],
-                rate=rate.item(),
-                momentum=config.momentum,
-                weight_decay=self.weight_decay,
-            )
-            return
         if isinstance(config, SgdConfig):
             sgd(
                 self.parameters,
@@ -311,8 +283,7 @@ class _Group:
             RunError: A moment is missing or has a wrong shape.
         """
         found: dict[str, list[Any]] = {}
-        # Before the first step there are no moments.
-        names = self._names if tensors else ()
+        names = sorted({n.partition(".")[2] for n in tensors})
         for index, parameter in enumerate(self.parameters, first):
             for name in names:
                 moment = tensors.get(f"{index}.{name}")
@@ -337,18 +308,12 @@ def _groups(
     decayed = {id(p) for p in parameters if p.dim() > 1}
     if config.decays_scales:
         decayed |= {id(p) for name, p in net.named_parameters() if _is_scale(name)}
-    groups = []
-    if isinstance(config, MuonConfig):
-        kernels = [p for p in parameters if p.dim() == 4]
-        groups.append(_Group(kernels, config, config.weight_decay))
-        parameters = [p for p in parameters if p.dim() != 4]
-    rest = AdamWConfig() if isinstance(config, MuonConfig) else config
     weights = [p for p in parameters if id(p) in decayed]
     others = [p for p in parameters if id(p) not in decayed]
     if config.weight_decay == 0:
         # Without weight decay, one group for all parameters saves an optimizer call.
         weights, others = [*weights, *others], []
-    groups += [_Group(weights, rest, config.weight_decay), _Group(others, rest, 0.0)]
+    groups = [_Group(weights, config.weight_decay), _Group(others, 0.0)]
     return [group for group in groups if group.parameters]
 
 

@@ -14,7 +14,6 @@ from tengen.learners import (
     AdamWConfig,
     Learner,
     LearnerConfig,
-    MuonConfig,
     SgdConfig,
 )
 from tengen.learners.shards import Shards
@@ -244,7 +243,6 @@ def test_read_only_columns_are_accepted(make_learner):
     [
         SgdConfig(num_warmup_steps=5),
         AdamWConfig(num_warmup_steps=5, learning_rate=3e-3),
-        MuonConfig(num_warmup_steps=5),
     ],
 )
 def test_it_learns_who_has_more_stones(make_learner, optimizer):
