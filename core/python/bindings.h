@@ -13,6 +13,7 @@ void bind_games(nanobind::module_& m);
 void bind_go(nanobind::module_& m);
 void bind_search(nanobind::module_& m);
 void bind_inference(nanobind::module_& m);
+void bind_lines(nanobind::module_& m);
 void bind_row_server(nanobind::module_& m);
 void bind_records(nanobind::module_& m);
 void bind_store(nanobind::module_& m);

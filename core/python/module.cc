@@ -13,6 +13,7 @@ NB_MODULE(_core, m) {
   tengen::bind_go(m);
   tengen::bind_search(m);
   tengen::bind_inference(m);
+  tengen::bind_lines(m);
   tengen::bind_row_server(m);
   tengen::bind_records(m);
   tengen::bind_store(m);

@@ -49,6 +49,24 @@ struct Kernels {
 
   // total[i] += the sum over r of x[r * n + i].
   void (*add_bytes)(const uint8_t* x, size_t n, size_t num_rows, uint32_t* total);
+
+  // The next four are layers of core/lines. `width` and `num_outputs` are multiples of kLanes.
+
+  // cells[k * width + c] = max(0, the sum of table[row * width + c] over the four rows of cell k,
+  // rows[4 * k] to rows[4 * k + 3]).
+  void (*sum_rows)(const float* table, int width, const uint32_t* rows, int num_cells,
+                   float* cells);
+
+  // Sum and maximum over the cells. num_cells >= 1.
+  void (*pool)(const float* cells, int num_cells, int width, float* sum, float* top);
+
+  // out[o] = bias[o] + the sum over i of x[i] * weights[i * num_outputs + o], in this order;
+  // with a ReLU at least 0.
+  void (*dense)(const float* x, int num_inputs, const float* weights, const float* bias,
+                int num_outputs, bool has_relu, float* out);
+
+  // out[k] = the dot product of cells[k * width] and the next cells with `weights`.
+  void (*dots)(const float* cells, int num_cells, int width, const float* weights, float* out);
 };
 
 // Returns the fastest variant for this processor. Thread-safe. Does not block after the first call.

@@ -146,6 +146,74 @@ void add_bytes(const uint8_t* x, size_t n, size_t num_rows, uint32_t* total) {
     for (size_t i = 0; i < n; ++i) total[i] += x[i];
 }
 
+void sum_rows(const float* table, int width, const uint32_t* rows, int num_cells, float* cells) {
+  const auto size = static_cast<size_t>(width);
+  for (int k = 0; k < num_cells; ++k, rows += 4, cells += size) {
+    const float* a = table + rows[0] * size;
+    const float* b = table + rows[1] * size;
+    const float* c = table + rows[2] * size;
+    const float* d = table + rows[3] * size;
+    for (size_t i = 0; i < size; i += kLanes) {
+      const Floats sum = (load(a + i) + load(b + i)) + (load(c + i) + load(d + i));
+      store(cells + i, maximum(sum, splat(0.0f)));
+    }
+  }
+}
+
+void pool(const float* cells, int num_cells, int width, float* sum, float* top) {
+  for (int i = 0; i < width; i += kLanes) {
+    const float* cell = cells + i;
+    Floats total = load(cell);
+    Floats most = total;
+    for (int k = 1; k < num_cells; ++k) {
+      cell += width;
+      const Floats v = load(cell);
+      total = total + v;
+      most = maximum(v, most);
+    }
+    store(sum + i, total);
+    store(top + i, most);
+  }
+}
+
+// Computes kBlocks blocks of outputs at once, because one sum has to wait for each addition.
+template <int kBlocks>
+[[gnu::always_inline]] inline void dense_blocks(const float* x, int num_inputs,
+                                                const float* weights, const float* bias,
+                                                int num_outputs, bool has_relu, float* out) {
+  Floats sum[kBlocks];
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) sum[b] = load(bias + b * kLanes);
+  for (int i = 0; i < num_inputs; ++i, weights += num_outputs) {
+    const Floats input = splat(x[i]);
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) sum[b] = sum[b] + load(weights + b * kLanes) * input;
+  }
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) {
+    store(out + b * kLanes, has_relu ? maximum(sum[b], splat(0.0f)) : sum[b]);
+  }
+}
+
+void dense(const float* x, int num_inputs, const float* weights, const float* bias, int num_outputs,
+           bool has_relu, float* out) {
+  int o = 0;
+  for (; o + 4 * kLanes <= num_outputs; o += 4 * kLanes) {
+    dense_blocks<4>(x, num_inputs, weights + o, bias + o, num_outputs, has_relu, out + o);
+  }
+  for (; o < num_outputs; o += kLanes) {
+    dense_blocks<1>(x, num_inputs, weights + o, bias + o, num_outputs, has_relu, out + o);
+  }
+}
+
+void dots(const float* cells, int num_cells, int width, const float* weights, float* out) {
+  for (int k = 0; k < num_cells; ++k, cells += width) {
+    Floats sum = splat(0.0f);
+    for (int i = 0; i < width; i += kLanes) sum = sum + load(cells + i) * load(weights + i);
+    out[k] = reduce_sum(sum);
+  }
+}
+
 }  // namespace
 
 extern const Kernels kTable;
@@ -158,6 +226,10 @@ const Kernels kTable = {TENGEN_KERNEL_NAME,
                         &centre_float,
                         &centre_bfloat16,
                         &nonzero_bits,
-                        &add_bytes};
+                        &add_bytes,
+                        &sum_rows,
+                        &pool,
+                        &dense,
+                        &dots};
 
 }  // namespace tengen::simd::TENGEN_KERNEL_SET

@@ -23,6 +23,8 @@ from tengen.inference import (
     open_backend,
     parse_devices,
 )
+from tengen.inference.architecture import read_architecture
+from tengen.inference.config import BackendName
 from tengen.inference.openvino_backend import (
     ONNX_FILE,
     is_installed,
@@ -317,16 +319,21 @@ def open_for_play(
     """
     # A run that evaluates with torch publishes no graph, so its models need torch.
     has_openvino = is_installed() and (directory / ONNX_FILE).exists()
+    needs_no_library = read_architecture(directory).net.is_native
     if devices is None:
         # Without OpenVINO, torch is imported anyway, so it can detect a GPU.
-        devices = "cpu" if has_openvino else default_devices()
+        is_for_cpu = has_openvino or needs_no_library
+        devices = "cpu" if is_for_cpu else default_devices()
     else:
         _check_devices(devices)
     is_openvino = has_openvino and devices == "cpu"
     is_native = is_openvino and precision in supported_precisions()
+    backend: BackendName = "openvino" if is_openvino else "torch"
+    if needs_no_library and devices == "cpu":
+        backend = "native"
     config = InferenceConfig(
         devices=devices,
-        backend="openvino" if is_openvino else "torch",
+        backend=backend,
         precision=precision if is_native and precision != "run" else "fp32",
         batch_shape="dynamic",
     )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tengen.errors import UsageError
+from tengen.inference.architecture import read_architecture
 from tengen.inference.backend import Arrays, Backend, Runner, allocate
 from tengen.inference.config import (
     BackendName,
@@ -25,6 +26,7 @@ from tengen.inference.config import (
     default_devices,
 )
 from tengen.inference.determinism import FixedBackend, probe
+from tengen.inference.native_backend import NativeBackend
 from tengen.inference.openvino_backend import (
     ONNX_FILE,
     OpenVinoBackend,
@@ -35,7 +37,7 @@ from tengen.inference.openvino_backend import (
 )
 
 if TYPE_CHECKING:
-    from tengen.nets import Net
+    from tengen.nets import Net, NetConfig
 
 # A precision is chosen only if it is faster than the best higher precision by more than
 # this factor.
@@ -115,19 +117,20 @@ def check_machine(config: InferenceConfig) -> None:
     """
     if config.is_on_gpu:
         return
-    found = _with_backend(config)
+    found = _with_backend(config, None)
     if found.backend == "openvino" and found.precision != "auto":
         require_precision(found.precision)
 
 
-def needs_graph(config: InferenceConfig) -> bool:
+def needs_graph(config: InferenceConfig, net: NetConfig) -> bool:
     """Returns whether the backend reads a model's ONNX graph; may import torch.
 
     Args:
         config: The inference config, which may still contain ``auto``.
+        net: The kind and size of the network.
     """
     config = dataclasses.replace(config, devices=devices_of(config))
-    return not config.is_on_gpu and _with_backend(config).backend == "openvino"
+    return not config.is_on_gpu and _with_backend(config, net).backend == "openvino"
 
 
 def open_backend(
@@ -175,6 +178,8 @@ def open_backend(
         backend = OpenVinoBackend(
             source, precision=precision, num_threads=num_threads, outputs=outputs
         )
+    elif config.backend == "native":
+        backend = NativeBackend(source, outputs=outputs)
     else:
         from tengen.inference.torch_backend import TorchBackend
 
@@ -217,7 +222,9 @@ def choose(
     config = dataclasses.replace(config, devices=devices_of(config))
     if config.is_on_gpu:
         return _choose_on_gpus(directory, config, outputs)
-    config = _with_backend(config, has_graph=(directory / ONNX_FILE).exists())
+    net = read_architecture(directory).net
+    has_graph = (directory / ONNX_FILE).exists()
+    config = _with_backend(config, net, has_graph=has_graph)
     rows_per_s: dict[str, float] = {}
     if config.precision == "auto":
         rows_per_s = _trial(directory, config, inputs, outputs)
@@ -293,18 +300,19 @@ def devices_of(config: InferenceConfig) -> str:
     """
     if config.devices != "auto":
         return config.devices
-    # OpenVINO runs only on CPUs, and only OpenVINO supports int8. So a config with
-    # OpenVINO or int8 is for CPUs.
-    is_for_cpus = config.backend == "openvino" or config.precision == "int8"
+    # OpenVINO and the core run only on CPUs, and only OpenVINO supports int8.
+    is_for_cpus = config.backend in ("openvino", "native") or config.precision == "int8"
     return "cpu" if is_for_cpus else default_devices()
 
 
 def _with_backend(
-    config: InferenceConfig, *, has_graph: bool = True
+    config: InferenceConfig, net: NetConfig | None, *, has_graph: bool = True
 ) -> InferenceConfig:
     if config.backend != "auto":
         return config
     found: BackendName = "openvino" if has_graph and is_installed() else "torch"
+    if net is not None and net.is_native:
+        found = "native"
     return dataclasses.replace(config, backend=found)
 
 
@@ -347,6 +355,8 @@ def _candidates(directory: Path, config: InferenceConfig) -> tuple[Precision, ..
     if config.backend == "openvino":
         has_int8 = has_int8_graph(directory)
         return tuple(p for p in supported_precisions() if p != "int8" or has_int8)
+    if config.backend == "native":
+        return ("fp32",)
     # torch supports bf16 on every CPU. If bf16 is slow, fp32 is chosen.
     return ("fp32", "bf16")
 

@@ -16,7 +16,7 @@ from tengen.errors import UsageError
 _GPU = re.compile(r"cuda:(0|[1-9]\d{0,2})")
 _WITHOUT_AVX512 = ("DEFAULT", "NO AVX", "AVX2")
 
-BackendName = Literal["openvino", "torch"]
+BackendName = Literal["openvino", "torch", "native"]
 Precision = Literal["fp32", "bf16", "int8"]
 BatchShape = Literal["dynamic", "fixed"]
 
@@ -28,9 +28,10 @@ class InferenceConfig:
     devices: str = "auto"
     """Devices that evaluate models: cpu, or GPUs such as cuda:0 or cuda:0,cuda:1; auto
     uses the first GPU that torch detects, or else the CPU."""
-    backend: Literal["auto", "openvino", "torch"] = "auto"
-    """The library that evaluates models. auto uses torch on a GPU; on a CPU, OpenVINO
-    if it is installed, else torch."""
+    backend: Literal["auto", "openvino", "torch", "native"] = "auto"
+    """The library that evaluates models. auto uses torch on a GPU; on a CPU, the core
+    itself (native) for networks that it evaluates, else OpenVINO if it is installed,
+    else torch."""
     precision: Literal["auto", "fp32", "bf16", "int8"] = "auto"
     """Precision of the network's trunk. On a CPU, auto uses a lower precision only if a
     trial run shows that it is clearly faster; on a GPU, auto uses bf16 if the GPU
@@ -63,6 +64,12 @@ class InferenceConfig:
         """
         check_fields(self)
         check_device_words("devices", self.devices)
+        check(
+            self.backend != "native" or self.precision in ("auto", "fp32"),
+            "precision",
+            self.precision,
+            "must be fp32 with inference.backend=native; leave it out",
+        )
         is_for_torch = self.backend == "torch" or self.is_on_gpu
         check(
             not (is_for_torch and self.precision == "int8"),

@@ -54,6 +54,11 @@ class NetConfig(OpenConfig, package="tengen.nets"):
         """Whether some of the network's layers can be computed in 8-bit integers."""
         return False
 
+    @property
+    def is_native(self) -> bool:
+        """Whether the core evaluates the network on CPUs, without OpenVINO or torch."""
+        return False
+
     def signature(self, wanted: Signature) -> Signature:
         """Returns the signature of a network that provides the signature ``wanted``.
 

@@ -117,7 +117,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="batch size on a GPU (the smallest one with nearly the best throughput)",
     )
     parser.add_argument(
-        "--backend", choices=("auto", "openvino", "torch"), default="auto"
+        "--backend", choices=("auto", "openvino", "torch", "native"), default="auto"
     )
     parser.add_argument(
         "--precision", choices=("auto", "fp32", "bf16", "int8"), default="auto"

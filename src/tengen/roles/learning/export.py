@@ -134,7 +134,9 @@ class ExportRole(Role):
                 report.update(self._check(directory, meta))
             return dataclasses.replace(meta, play=self._play(meta))
 
-        exporter = self._exporter if needs_graph(self._config.inference) else None
+        exporter = (
+            self._exporter if needs_graph(self._config.inference, saved.net) else None
+        )
         with self._context.starting("exporting the network"):
             publish_model(
                 self._run.candidates.entry(candidate),

@@ -89,7 +89,9 @@ class LearnRole(Role):
         self._schedule = config.schedule
         self._goes_on = context.at_once and bool(self._schedule.serving)
         self._acts_here = self._schedule.is_shared and not context.at_once
-        self._hands_over = self._acts_here and not needs_graph(config.inference)
+        self._hands_over = self._acts_here and not needs_graph(
+            config.inference, config.net
+        )
         # Whether the newest checkpoint is in the middle of a pass.
         self._is_in_pass = bool(extra.get("is_in_pass", False))
         # Whether the learner has changed since the newest checkpoint, and whether the

@@ -1,0 +1,80 @@
+"""The config of the network of line patterns, for games about rows of stones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tengen.bounds import bounded, check_fields
+from tengen.config import check
+from tengen.nets.config import NetConfig, check_board
+from tengen.tensors import Signature
+
+NUM_CONTEXT = 64
+"""Number of units of the layer that sees the whole board."""
+NUM_VALUE_UNITS = 32
+"""Number of units of the value's hidden layer."""
+FIRST_OTHER_PLANE = 3
+"""Index of the first plane of which the network sees only the mean. Planes 0 to 2 are
+the board, own stones and the opponent's stones."""
+
+# The core adds and multiplies blocks of this many features.
+_LANES = 16
+_MAX_UNITS = 512
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinesConfig(NetConfig):
+    """The config of a network of line patterns, which the core evaluates by lookup.
+
+    For games whose planes 1 and 2 are own and the opponent's stones and whose actions
+    are cells, such as gomoku. See ``tengen.nets.modules.lines``.
+    """
+
+    kind: Literal["lines"] = "lines"
+    """The kind of network."""
+    reach: int = bounded(4, 1, 5, "4 sees all rows of five through a cell")
+    """Number of cells on each side of a cell that its four lines contain, 1 to 5. A
+    line has 3 ** (2 * reach + 1) patterns without edges, which are tabulated."""
+    num_hidden: int = 64
+    """Number of units of both hidden layers of the function of a line; a multiple of
+    16. It costs time in training and when a model is loaded, not in evaluation."""
+    num_channels: int = 64
+    """Number of features of a cell, a multiple of 16."""
+
+    def __post_init__(self) -> None:
+        """Checks the ranges.
+
+        Raises:
+            UsageError: A field is out of its range.
+        """
+        check_fields(self)
+        for name in ("num_hidden", "num_channels"):
+            value = getattr(self, name)
+            check(
+                _LANES <= value <= _MAX_UNITS and value % _LANES == 0,
+                name,
+                value,
+                f"must be a multiple of {_LANES} up to {_MAX_UNITS}; round it",
+            )
+
+    @property
+    def is_native(self) -> bool:
+        """True, because the core evaluates this network."""
+        return True
+
+    def signature(self, wanted: Signature) -> Signature:
+        """Returns ``wanted``; see ``NetConfig.signature``.
+
+        Raises:
+            UsageError: The actions of the task are not the cells of its board.
+        """
+        board = check_board(self, wanted)
+        check(
+            board.policy_layout == "cells" and board.num_planes >= FIRST_OTHER_PLANE,
+            "net.kind",
+            self.kind,
+            "needs a game whose actions are cells and whose planes 1 and 2 are stones, "
+            "such as gomoku; choose resnet",
+        )
+        return wanted
