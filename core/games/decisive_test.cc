@@ -50,7 +50,7 @@ int check_forced_win(const G& game, const typename G::State& state) {
 }
 
 // Whether a game in which each move threatens to win at once is won, found with all legal moves.
-// Counts the threats.
+// Counts the threats that can be parried.
 template <Game G>
 bool wins_by_force(const G& game, const typename G::State& state, int& num_threats) {
   std::vector<uint16_t> near(kMost), far(kMost);
@@ -61,10 +61,10 @@ bool wins_by_force(const G& game, const typename G::State& state, int& num_threa
     typename G::State next = state;
     game.apply(next, near[static_cast<size_t>(i)]);
     if (game.outcome(next) != Outcome::kOngoing) continue;
-    ++num_threats;
     const Decisive then = find_decisive<kMost>(game, next, far.data());
-    if (!then.is_lost && then.count != 1) continue;  // no threat
     if (then.is_lost) return true;
+    if (then.count != 1) continue;  // no threat
+    ++num_threats;
     typename G::State reply = next;
     game.apply(reply, far[0]);
     if (game.outcome(reply) != Outcome::kOngoing) continue;
@@ -128,6 +128,7 @@ template <HasForcing G>
 void check_wins_by_force(const G& game, int num_plies) {
   std::vector<uint16_t> actions(kMost);
   int num_found = 0;
+  int num_complete = 0;
   for (uint64_t index = 0; index < 60; ++index) {
     Rng rng(2, 0, index, 0, Purpose::kTest);
     auto state = game.initial_state();
@@ -137,14 +138,17 @@ void check_wins_by_force(const G& game, int num_plies) {
         const bool is_won = wins_by_force(game, state, num_threats);
         const bool is_found = game.decisive_actions(state, actions.data()).is_won;
         TENGEN_CHECK(is_won || !is_found);
-        if (num_threats <= kMostThreats) TENGEN_CHECK(is_found == is_won);
+        if (num_threats <= kMostThreats) {
+          TENGEN_CHECK(is_found == is_won);
+          num_complete += is_won;
+        }
         num_found += is_found;
       }
       const int count = game.legal_actions(state, actions.data());
       game.apply(state, actions[rng.below(static_cast<uint32_t>(std::min(count, 20)))]);
     }
   }
-  TENGEN_CHECK(num_found > 20);
+  TENGEN_CHECK(num_found > 20 && num_complete > 20);
 }
 
 int main() {

@@ -1,6 +1,7 @@
 #pragma once
 // Looks for wins by force: moves that each threaten to win at once, so that every reply is forced,
-// until the opponent cannot parry all threats.
+// until the opponent cannot parry all threats. In gomoku this is called VCF, victory by continuous
+// fours; it is the simplest threat-space search (Allis, van den Herik and Huntjens 1996).
 
 #include <algorithm>
 #include <array>
@@ -14,7 +15,8 @@ namespace tengen {
 
 // The result of near_actions(): as decisive_actions(), two moves deep.
 struct Near : Decisive {
-  bool is_open = false;  // all legal actions are left; they are neither counted nor written
+  // Whether all legal actions are left. Then they are neither counted nor written.
+  bool is_open = false;
 };
 
 // A game with alternating players that finds threats fast.
@@ -27,12 +29,13 @@ concept HasForcing =
       { game.forcing_actions(view, actions) } -> std::same_as<int>;
     };
 
-// The maximum number of threats that are tried in a position. A win that needs more is left to the
+// The maximum number of parried threats that are tried in a position. A win that needs more is left to the
 // search, which finds it a few moves later.
 inline constexpr int kMostThreats = 30;
 
-// Returns the first move of a win by force, or -1; counts `num_left` down for each threat. `near`
-// and its `actions` are the result of near_actions() for `state`, neither won nor lost.
+// Returns the first move of a win by force, or -1; counts `num_left` down for each threat that can
+// be parried. `near` and its `actions` are the result of near_actions() for `state`, which is not
+// terminal, and neither won nor lost.
 template <HasForcing G>
 int forced_win(const G& game, const typename G::State& state, const Near& near,
                const uint16_t* actions, int& num_left) {
@@ -42,12 +45,12 @@ int forced_win(const G& game, const typename G::State& state, const Near& near,
   for (int i = 0; i < num_threats; ++i) {
     const uint16_t action = threats[static_cast<size_t>(i)];
     if (!near.is_open && !std::binary_search(actions, actions + near.count, action)) continue;
-    if (num_left-- <= 0) return -1;
     typename G::State next = state;
     game.apply(next, action);
     const Near reply = game.near_actions(next, replies.data());
     if (reply.is_lost) return action;
     if (reply.count != 1 || reply.is_won) continue;  // no threat, or the opponent wins
+    if (num_left-- <= 0) return -1;
     game.apply(next, replies[0]);
     const Near then = game.near_actions(next, replies.data());
     if (then.is_won) return action;

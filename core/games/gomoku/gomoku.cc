@@ -11,6 +11,7 @@ namespace tengen {
 namespace {
 
 constexpr int kRow = 5;
+
 int count(const Gomoku::Stones& cells) {
   int sum = 0;
   for (const uint64_t word : cells) sum += std::popcount(word);

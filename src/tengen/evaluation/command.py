@@ -119,8 +119,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="keep",
         type=Path,
         metavar="FOLDER",
-        help="folder for the games: SGF files of Go, games.jsonl for other games; "
-        "tengen analyse reviews them",
+        help="folder for the games, which tengen analyse reviews: games.jsonl, and SGF "
+        "files of Go (--sgf is an older name)",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the openings (0)")
     parser.add_argument(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,11 +17,11 @@ from tengen.experience import JournalGap, OpenSegment
 from tengen.experience.games.journal import read_journal
 from tengen.games import go_result
 from tengen.games.sgf import GoRecord, write_sgf
-from tengen.run import make_directory, publish_file
+from tengen.run import make_directory, storage_error, sync_directory
 from tengen.run.publish import reach
 
 GAMES_FILE = "games.jsonl"
-"""The file with the games of a match that are not of Go, in the match's folder."""
+"""The file with the games of a match, in the match's folder."""
 _ADVICE = "remove it, and its games are played again"
 
 
@@ -75,7 +76,7 @@ class PlayedGame:
 
 
 class GameFolder:
-    """A folder with the games of a match: SGF files of Go, otherwise ``games.jsonl``.
+    """A folder with the games of a match: ``games.jsonl``, and SGF files if it is Go.
 
     Args:
         path: The folder; it must be new or empty.
@@ -91,9 +92,7 @@ class GameFolder:
             UsageError: The folder cannot be used.
         """
         self._path = path
-        self._game = game
-        self._names = (a, b)
-        self._played: list[PlayedGame] = []
+        self._match = (game, a, b)
         try:
             path.mkdir(parents=True, exist_ok=True)
             is_empty = not any(path.iterdir())
@@ -104,18 +103,18 @@ class GameFolder:
             raise UsageError(f"keep ({path}) must be new or empty; choose another")
 
     def keep(self, games: Sequence[PlayedGame]) -> None:
-        """Adds finished games. Blocks until they are durable.
+        """Adds finished games. Blocks until ``games.jsonl`` is durable.
 
         Raises:
             RunError: The write fails.
         """
-        if not _is_go(self._game):
-            self._played += games
-            publish_file(self._path / GAMES_FILE, games_jsonl(self._played))
-            return
-        for played in games:
-            sgf = _sgf(self._game, *self._names, played)
-            publish_file(self._path / _file_name(played), sgf)
+        try:
+            write_games(self._path, *self._match, games)
+            with (self._path / GAMES_FILE).open("rb") as file:
+                os.fsync(file.fileno())
+            sync_directory(self._path)
+        except OSError as error:
+            raise storage_error(self._path, error) from error
 
 
 def games_jsonl(games: Sequence[PlayedGame]) -> bytes:
@@ -126,22 +125,27 @@ def games_jsonl(games: Sequence[PlayedGame]) -> bytes:
 def write_games(
     folder: Path, game: str, a: str, b: str, games: Sequence[PlayedGame]
 ) -> None:
-    """Writes the games of a match into a folder that is not published yet.
+    """Adds games of a match to a folder, without fsync.
 
-    Writes one SGF file per game for Go, and ``games.jsonl`` for other games.
+    Appends to ``games.jsonl`` a line per game: a JSON object with the fields of
+    ``PlayedGame`` and ``task``, ``a`` and ``b``. For Go it also writes SGF files, from
+    ``000000.sgf``.
 
     Args:
-        folder: The folder, which must be empty.
+        folder: The folder.
         game: The game's name.
         a: The name of player A.
         b: The name of player B.
         games: The games to write.
     """
+    match = {"task": game, "a": a, "b": b}
+    lines = [json.dumps({**match, **played.to_json()}) + "\n" for played in games]
+    with (folder / GAMES_FILE).open("ab") as file:
+        file.write("".join(lines).encode())
     if not _is_go(game):
-        (folder / GAMES_FILE).write_bytes(games_jsonl(games))
         return
     for played in games:
-        (folder / _file_name(played)).write_bytes(_sgf(game, a, b, played))
+        (folder / f"{played.index:06d}.sgf").write_bytes(_sgf(game, a, b, played))
 
 
 def _is_go(game: str) -> bool:
@@ -150,10 +154,6 @@ def _is_go(game: str) -> bool:
     except _core.CoreError:
         return False
     return True
-
-
-def _file_name(played: PlayedGame) -> str:
-    return f"{played.index:06d}.sgf"
 
 
 def _sgf(game: str, a: str, b: str, played: PlayedGame) -> bytes:

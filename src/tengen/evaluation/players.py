@@ -276,7 +276,7 @@ class GomocupPlayer(EnginePlayer):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_range("turn-seconds", self.turn_s, 0.0, 1e6)
-        check_range("turn-nodes", self.turn_nodes, 0, 1 << 31)
+        check_range("turn-nodes", self.turn_nodes, 0, (1 << 31) - 1)
         rule = f"must be below answer-seconds ({self.answer_s:g}); raise answer-seconds"
         check(self.turn_s < self.answer_s, "turn-seconds", self.turn_s, rule)
 

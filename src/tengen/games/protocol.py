@@ -147,10 +147,11 @@ class OwnGame(Protocol[S]):
       layout if the actions are cells or columns of the planes.
     * ``decisive_actions(state) -> (actions, result)`` tells a search which actions to
       consider. If actions win at once, it returns these and 1. If it looks for wins by
-      force and finds one, it returns the first action and 1; the position after any
-      reply must be such a win, too. Otherwise it returns the actions after which the
-      opponent cannot win at once, and 0; if there is none, some legal actions and -1.
-      Actions are a list in increasing order. By default a search considers all.
+      force and finds one, it returns only the first action, and 1; after any reply the
+      side must have won, or win at once or by force. Otherwise it returns the actions
+      after which the opponent cannot win at once, and 0; if there is none, some legal
+      actions and -1. Actions are a list in increasing order. By default a search
+      considers all.
     * ``num_symmetries: int`` is 1. A game that declares more must also have
       ``transform_action(action, symmetry) -> int`` and ``transform_planes(planes,
       symmetry) -> planes``. Playing the transformed actions must lead to the

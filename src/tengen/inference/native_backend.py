@@ -72,7 +72,7 @@ class NativeBackend:
             )
         try:
             layers = [
-                tuple(_floats(weights[f"{name}.{part}"]) for part in ("weight", "bias"))
+                (_floats(weights[f"{name}.weight"]), _floats(weights[f"{name}.bias"]))
                 for name in _LAYERS
             ]
             self._net = _core.LinesNet(net.reach, layers)

@@ -202,7 +202,7 @@ class Optimizer:
         first = 0
         found = []
         for group in self._groups:
-            found.append(group.loaded(tensors, first))
+            found.append(group.loaded(self.config, tensors, first))
             first += len(group.parameters)
         for group, moments in zip(self._groups, found, strict=True):
             group.moments = moments
@@ -272,10 +272,13 @@ class _Group:
             maximize=False,
         )
 
-    def loaded(self, tensors: dict[str, Tensor], first: int) -> dict[str, list[Any]]:
+    def loaded(
+        self, config: OptimizerConfig, tensors: dict[str, Tensor], first: int
+    ) -> dict[str, list[Any]]:
         """Returns copies of the group's moments in ``tensors``.
 
         Args:
+            config: The optimizer, whose moments must be there.
             tensors: The moments of all groups, named ``PARAMETER_INDEX.MOMENT``.
             first: Index of the group's first parameter.
 
@@ -283,7 +286,8 @@ class _Group:
             RunError: A moment is missing or has a wrong shape.
         """
         found: dict[str, list[Any]] = {}
-        names = sorted({n.partition(".")[2] for n in tensors})
+        # Before the first step there are no moments.
+        names = _moment_names(config) if tensors else ()
         for index, parameter in enumerate(self.parameters, first):
             for name in names:
                 moment = tensors.get(f"{index}.{name}")
@@ -298,6 +302,11 @@ class _Group:
                 copied = moment.to(parameter.device, copy=True)
                 found.setdefault(name, []).append(copied)
         return found
+
+
+def _moment_names(config: OptimizerConfig) -> tuple[str, ...]:
+    is_sgd = isinstance(config, SgdConfig)
+    return ("momentum_buffer",) if is_sgd else ("step", "exp_avg", "exp_avg_sq")
 
 
 def _groups(

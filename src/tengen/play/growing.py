@@ -60,12 +60,13 @@ class Analysis:
     """Number of simulations run; fewer than requested if the position was proven."""
     is_proven: bool
     """Whether ``value_to_play`` is exact: the search proved it from terminal positions
-    and from positions that the rules decide within two moves. Excluded actions do not
-    count."""
+    and from positions that the rules decide within two moves or by a forced win.
+    Excluded actions do not count."""
     actions: tuple[ActionAnalysis, ...]
     """The legal actions except excluded ones, the best first, then by visit count. In
     games with decisive actions, if none is excluded: only those that win at once, or
-    only those that prevent the opponent from winning at once, if there are such."""
+    only those that prevent the opponent from winning at once, if there are such; or
+    only the first move of a forced win."""
     network_value_to_play: float = 0.0
     """The network's value estimate for the position, without a search."""
     score_to_play: float | None = None

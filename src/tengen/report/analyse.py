@@ -1,4 +1,4 @@
-"""``tengen analyse``: reviews games with deeper searches, and shows the lost points.
+"""``tengen analyse``: reviews games with deeper searches, and lists the mistakes.
 
 The judge, a model, searches the position before and after each move. The loss of a move
 is the win rate of the side that plays it before the move, minus the win rate after it,
@@ -8,6 +8,7 @@ at least 0. A win rate is (value + 1) / 2, so a draw counts as half a win.
 from __future__ import annotations
 
 import argparse
+import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,20 +17,22 @@ from typing import Any
 from tengen.config import check_range
 from tengen.errors import UsageError, did_you_mean
 from tengen.evaluation.match import MAX_SEED
-from tengen.games import add_task_argument, is_program
+from tengen.games import add_task_argument, check_typed, is_program
 from tengen.observe.progress_line import ProgressLine
 from tengen.play import Player
-from tengen.play.board import BoardText, make_board_text
+from tengen.play.board import make_board_text
 from tengen.play.loading import load_player
 from tengen.run import RunDirectory
 from tengen.search import MAX_SIMULATIONS
-from tengen.serve.kept import Source, read_source, sources
+from tengen.serve.boards import play_moves
+from tengen.serve.kept import KeptGame, Source, read_source, sources
 
 # Losses of win rate that count as a mistake and as a blunder.
 _MISTAKE, _BLUNDER = 0.1, 0.3
 # A game is decided while the win rate is below this, or above 1 minus this.
 _DECIDED = 0.05
-_FOLDER = "folder"  # the source of a folder of games
+# The smallest loss of a move that is listed.
+_LEAST_SHOWN = 0.01
 _MOST_GAMES = 100_000
 _MOST_SHOWN = 10_000
 
@@ -39,7 +42,9 @@ class MoveReview:
     """The judge's evaluation of one move."""
 
     game: int
-    """Index of the game."""
+    """Index of the game in its source."""
+    player: str
+    """Name of the player in a match; empty for self-play."""
     ply: int
     """Number of moves before this one."""
     action: int
@@ -48,18 +53,35 @@ class MoveReview:
     """The action that the judge would have played."""
     win_rate: float
     """Win rate of the side to move before the move, in [0, 1]."""
-    loss: float
-    """By how much the move lowered the win rate, in [0, 1]."""
+    win_rate_after: float
+    """Win rate of the same side after the move, in [0, 1]."""
+
+    @property
+    def loss(self) -> float:
+        """By how much the move lowered the win rate, in [0, 1].
+
+        0 for a move that the judge would also play.
+        """
+        is_best = self.action == self.best_action
+        return 0.0 if is_best else max(0.0, self.win_rate - self.win_rate_after)
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the win rate is below 5 %, or above 95 %, before and after."""
+        low, high = sorted((self.win_rate, self.win_rate_after))
+        return high < _DECIDED or low > 1 - _DECIDED
 
 
 @dataclass(frozen=True)
 class Phase:
-    """The losses of all moves of some plies."""
+    """The losses of a player's moves in some plies of all games."""
 
+    player: str
+    """Name of the player in a match; empty for self-play."""
     first_ply: int
     """The phase's first ply."""
     num_moves: int
-    """Number of other moves, which the losses below are about."""
+    """Number of moves, which the losses below are about, without decided ones."""
     num_decided: int
     """Number of moves before and after which the game is decided."""
     mean_loss: float
@@ -75,6 +97,7 @@ def review_game(
     moves: Sequence[int],
     *,
     index: int = 0,
+    players: tuple[str, str] = ("", ""),
     num_opening_plies: int = 0,
     num_simulations: int = 400,
     num_threads: int = 1,
@@ -82,12 +105,11 @@ def review_game(
 ) -> list[MoveReview]:
     """Returns the judge's evaluation of each move after the opening. Blocks.
 
-    A move that the judge would also play loses nothing.
-
     Args:
         judge: Evaluates each position with one search. Its tree reuse must be off.
         moves: The actions of the game, from its start. A game need not have ended.
         index: The index to store in the reviews.
+        players: Names of the first and the second player.
         num_opening_plies: Number of first moves that are not reviewed.
         num_simulations: Simulations of the search of each position.
         num_threads: Number of threads that search one tree.
@@ -110,9 +132,8 @@ def review_game(
         if before is not None:
             mover, rate, best = before
             after = (1 + (value if mover == player else -value)) / 2
-            played = moves[ply - 1]
-            loss = 0.0 if played == best else max(0.0, rate - after)
-            reviews.append(MoveReview(index, ply - 1, played, best, rate, loss))
+            name, action = players[mover], moves[ply - 1]
+            reviews.append(MoveReview(index, name, ply - 1, action, best, rate, after))
         before = None
         if found is not None:
             before = player, (1 + value) / 2, found.best_action
@@ -122,9 +143,7 @@ def review_game(
 
 
 def phases(reviews: Sequence[MoveReview], num_plies: int) -> list[Phase]:
-    """Returns the losses of moves by phase of the game.
-
-    A game counts as decided while the win rate is below 5 % or above 95 %.
+    """Returns the losses of moves by player and by phase of the game.
 
     Args:
         reviews: Reviews of any games.
@@ -132,41 +151,41 @@ def phases(reviews: Sequence[MoveReview], num_plies: int) -> list[Phase]:
     """
     found = []
     last = max((review.ply for review in reviews), default=-1)
-    for first in range(0, last + 1, num_plies):
-        here = [each for each in reviews if first <= each.ply < first + num_plies]
-        losses = [each.loss for each in here if not _is_decided(each)]
-        count = max(1, len(losses))
-        found.append(
-            Phase(
-                first_ply=first,
-                num_moves=len(losses),
-                num_decided=len(here) - len(losses),
-                mean_loss=sum(losses) / count,
-                mistakes=sum(loss >= _MISTAKE for loss in losses) / count,
-                blunders=sum(loss >= _BLUNDER for loss in losses) / count,
+    for player in sorted({review.player for review in reviews}):
+        for first in range(0, last + 1, num_plies):
+            here = [
+                each
+                for each in reviews
+                if each.player == player and first <= each.ply < first + num_plies
+            ]
+            losses = [each.loss for each in here if not each.is_decided]
+            count = max(1, len(losses))
+            found.append(
+                Phase(
+                    player=player,
+                    first_ply=first,
+                    num_moves=len(losses),
+                    num_decided=len(here) - len(losses),
+                    mean_loss=sum(losses) / count,
+                    mistakes=sum(loss >= _MISTAKE for loss in losses) / count,
+                    blunders=sum(loss >= _BLUNDER for loss in losses) / count,
+                )
             )
-        )
     return found
-
-
-def _is_decided(review: MoveReview) -> bool:
-    """Returns whether the game is decided before and after the move."""
-    after = review.win_rate - review.loss
-    return review.win_rate < _DECIDED or after > 1 - _DECIDED
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``tengen analyse``."""
     parser.add_argument(
-        "games",
-        metavar="GAMES",
+        "path",
+        metavar="PATH",
         help="a run, or a folder of games that tengen match --keep wrote",
     )
     parser.add_argument(
         "--source",
         metavar="ID",
-        help="which games of a run: final-1 for its first closing match, gate-000012 "
-        "for a gate's match, or a generation of self-play (the newest)",
+        help="which games of a run: a generation of self-play such as 12 (the newest), "
+        "final-1 for the first closing match, or gate-000012 for a gate's match",
     )
     parser.add_argument(
         "--judge",
@@ -176,11 +195,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--games",
-        dest="num_games",
         type=int,
         default=20,
         metavar="N",
-        help="number of games, spread evenly over all (20)",
+        help="number of games, drawn at random (20)",
     )
     parser.add_argument(
         "--simulations",
@@ -195,12 +213,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--worst", type=int, default=10, metavar="N", help="moves to list (10)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the searches (0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the games and searches (0)"
+    )
     parser.add_argument(
         "--threads",
         type=int,
         metavar="N",
-        help="threads that search one tree (all cores with PUCT, else 1)",
+        help="threads that search one tree (1; with more, results vary)",
     )
     add_task_argument(parser)
 
@@ -216,100 +236,154 @@ def analyse(args: argparse.Namespace) -> dict[str, Any]:
         UsageError: The games or the judge cannot be used, or a number is out of its
             range.
     """
-    check_range("games", args.num_games, 1, _MOST_GAMES)
+    check_range("games", args.games, 1, _MOST_GAMES)
     check_range("simulations", args.simulations, 1, MAX_SIMULATIONS)
     check_range("plies", args.plies, 1, _MOST_SHOWN)
     check_range("worst", args.worst, 0, _MOST_SHOWN)
     check_range("seed", args.seed, 0, MAX_SEED)
-    source = _source(args.games, args.source)
-    kept = read_source(source)
-    chosen = kept[:: max(1, len(kept) // args.num_games)][: args.num_games]
-    if not chosen:
-        raise UsageError(f"games ({args.games}) has no finished game; choose others")
-    judge = args.judge or args.games
-    if args.judge is None and source.id == _FOLDER:
-        raise UsageError(
-            f"judge (none) is required for {args.games}; add --judge MODEL"
-        )
-    reviews: list[MoveReview] = []
+    title, task, kept = _kept(args)
+    num_games = min(args.games, len(kept))
+    drawn = random.Random(args.seed).sample(range(len(kept)), num_games)
+    chosen = [kept[index] for index in sorted(drawn)]
+    judge = args.judge or args.path
     with load_player(judge, [], task=args.task, is_fresh=True) as player:
-        threads = player.usual_threads(args.threads)
-        judges = {"": _playing(player, _task(args.games))}
+        judges = {
+            name: _playing(player, name or task)
+            for name in {game.variant for game in chosen}
+        }
+        for game in chosen:
+            _check_moves(judges[game.variant], game, args.path)
+        threads = player.usual_threads(args.threads, is_repeatable=True)
+        reviews: list[MoveReview] = []
+        lines: dict[MoveReview, str] = {}
         with ProgressLine("searching") as line:
             for number, game in enumerate(chosen, 1):
                 line.tell(f"game {number} of {len(chosen)}")
-                if game.variant not in judges:
-                    judges[game.variant] = _playing(player, game.variant)
-                reviews += review_game(
+                found = review_game(
                     judges[game.variant],
                     game.moves,
                     index=game.index,
+                    players=game.players,
                     num_opening_plies=game.num_opening_plies,
                     num_simulations=args.simulations,
                     num_threads=threads,
                     seed=args.seed,
                 )
-    found = phases(reviews, args.plies)
-    open_moves = [review for review in reviews if not _is_decided(review)]
-    worst = sorted(open_moves, key=lambda review: -review.loss)[: args.worst]
+                reviews += found
+                write = make_board_text(judges[game.variant].game).write
+                lines |= {
+                    each: f"{write(each.action)} lost {each.loss:.0%} of "
+                    f"{each.win_rate:.0%}, {write(each.best_action)} was best"
+                    for each in found
+                }
+    by_phase = phases(reviews, args.plies)
+    lost = [review for review in reviews if review.loss >= _LEAST_SHOWN]
+    worst = sorted(lost, key=lambda review: -review.loss)[: args.worst]
     if not args.json:
-        boards = {game.index: judges[game.variant].game for game in chosen}
         print(
-            f"{source.title}: {len(chosen)} of {len(kept)} games, judged by {judge} "
-            f"with {args.simulations} simulations"
+            f"{title}: {len(chosen)} of {len(kept)} games, judged by {judge} with "
+            f"{args.simulations} simulations"
         )
-        print(_table(found, args.plies))
-        for review in worst:
-            print(_line(review, make_board_text(boards[review.game])))
+        print(_table(by_phase, args.plies))
+        for each in worst:
+            who = f", {each.player}" if each.player else ""
+            print(f"game {each.game}, move {each.ply + 1}{who}: {lines[each]}")
     return {
         "judge": judge,
-        "source": source.title,
+        "source": title,
         "num_games": len(chosen),
         "num_simulations": args.simulations,
-        "phases": [asdict(phase) for phase in found],
-        "worst": [asdict(review) for review in worst],
+        "phases": [asdict(phase) for phase in by_phase],
+        "worst": [{**asdict(each), "loss": each.loss} for each in worst],
     }
 
 
-def _source(games: str, wanted: str | None) -> Source:
-    """Returns the games that the arguments specify."""
-    path = Path(games)
-    if not (path / "run.json").is_file():
-        if not path.is_dir():
-            raise UsageError(
-                f"games ({games}) must be a run or a folder of games; check the path"
-            )
-        if wanted is not None:
-            raise UsageError(f"source ({wanted}) needs a run; leave it out")
-        return Source(_FOLDER, "match", games, path)
-    known = sources(RunDirectory.open(path))
-    if wanted is None:
-        found = [each for each in known if each.kind == "self-play"]
-    else:
-        found = [each for each in known if each.id == wanted]
-    if not found:
-        names = [each.id for each in known]
-        advice = did_you_mean(wanted or "", names, "train the run first")
-        raise UsageError(f"source ({wanted or 'self-play'}) has no games; {advice}")
-    return found[0]
+def _kept(args: argparse.Namespace) -> tuple[str, str, list[KeptGame]]:
+    """Returns a title, the task of games that do not name theirs, and the games.
 
-
-def _task(games: str) -> str:
-    """Returns the task of a run whose games are reviewed; empty for a folder."""
-    run = RunDirectory(games)
+    Raises:
+        UsageError: There are no such games.
+    """
+    run = RunDirectory(args.path)
     if not (run.path / "run.json").is_file():
-        return ""
-    task = run.read_run()["config"].get("task", "")
-    return task if isinstance(task, str) and not is_program(task) else ""
+        return _kept_in_folder(args)
+    task = RunDirectory.open(args.path).read_run()["config"].get("task")
+    if not isinstance(task, str):
+        raise UsageError(f"run ({args.path}) has no task; restore its run.json")
+    if is_program(task) or args.task is not None:
+        check_typed(task, args.task, args.path)
+    known = sources(run)
+    wanted = args.source
+    if wanted is None:
+        generations = sorted(
+            {_generation(each) for each in known if each.kind == "self-play"},
+            reverse=True,
+        )
+    elif wanted.isascii() and wanted.isdecimal():
+        generations = [int(wanted)]
+    else:
+        generations = []
+    groups = [
+        [each for each in known if each.kind == "self-play" and _generation(each) == n]
+        for n in generations
+    ]
+    groups.append([each for each in known if each.id == wanted])
+    for group in groups:
+        games = [game for source in group for game in read_source(source)]
+        if games:
+            return group[0].title, task, games
+    names = [each.id for each in known if each.kind == "match"]
+    names += [str(_generation(each)) for each in known if each.kind == "self-play"]
+    advice = did_you_mean(wanted, names) if wanted else "train the run first"
+    raise UsageError(f"source ({wanted or 'self-play'}) has no games; {advice}")
+
+
+def _kept_in_folder(
+    args: argparse.Namespace,
+) -> tuple[str, str, list[KeptGame]]:
+    path = Path(args.path)
+    rule = ""
+    if not path.is_dir():
+        rule = "must be a run or a folder of games; check it"
+    elif args.source is not None:
+        rule = "is a folder of games, which has no --source; leave it out"
+    elif args.judge is None:
+        rule = "is a folder of games, which needs a judge; add --judge MODEL"
+    if rule:
+        raise UsageError(f"path ({path}) {rule}")
+    games = list(read_source(Source("folder", "match", str(path), path)))
+    if not games:
+        rule = "has no games.jsonl, and no SGF files named by numbers; check it"
+        raise UsageError(f"path ({path}) {rule}")
+    return str(path), "", games
+
+
+def _generation(source: Source) -> int:
+    """Returns the generation of a source of self-play."""
+    return int(source.id.rpartition(".")[2])
 
 
 def _playing(player: Player, task: str) -> Player:
     return player if task in ("", player.game.name) else player.playing(task)
 
 
+def _check_moves(judge: Player, game: KeptGame, where: str) -> None:
+    """Checks all moves before the first search, which may take long.
+
+    Raises:
+        UsageError: A move is illegal.
+    """
+    try:
+        play_moves(judge.game, game.moves)
+    except UsageError as error:
+        raise UsageError(f"game {game.index} of {where}: {error}") from None
+
+
 def _table(found: Sequence[Phase], num_plies: int) -> str:
     head = ("moves", "undecided", "mean loss", "lost 10 %", "lost 30 %")
-    lines = [" ".join(f"{name:>10}" for name in head)]
+    names = {phase.player for phase in found}
+    width = max(map(len, names), default=0)
+    lines = [" " * width + " ".join(f"{name:>10}" for name in head)]
     for phase in found:
         first = phase.first_ply + 1
         cells = (
@@ -319,13 +393,6 @@ def _table(found: Sequence[Phase], num_plies: int) -> str:
             f"{phase.mistakes:.1%}",
             f"{phase.blunders:.1%}",
         )
-        lines.append(" ".join(f"{cell:>10}" for cell in cells))
+        shown = " ".join(f"{cell:>10}" for cell in cells)
+        lines.append(f"{phase.player:<{width}}{shown}")
     return "\n".join(lines)
-
-
-def _line(review: MoveReview, board: BoardText) -> str:
-    played, best = board.write(review.action), board.write(review.best_action)
-    return (
-        f"game {review.game}, move {review.ply + 1}: {played} lost {review.loss:.0%} "
-        f"of {review.win_rate:.0%}, {best} was best"
-    )

@@ -74,13 +74,15 @@ class KeptGame:
     moves: tuple[int, ...]
     """Actions from the first move."""
     num_opening_plies: int
-    """Number of opening moves, which were played without a search."""
+    """Number of opening moves, which were played without a search; 0 if unknown."""
     result: float | None
     """The first player's result, in {-1, 0, 1}; None without a result."""
     plies: tuple[KeptPly | None, ...] = ()
     """Search result of each move, None for opening moves; empty if none is stored."""
     variant: str = ""
     """Name of the game's variant; empty for the run's task itself."""
+    players: tuple[str, str] = ("", "")
+    """Names of the first and the second player of a match; empty for self-play."""
 
 
 def sources(run: RunDirectory) -> list[Source]:
@@ -125,7 +127,9 @@ def sources(run: RunDirectory) -> list[Source]:
         if path.suffix == ".journal":
             title += ", in progress"
         found.append(Source(name, "self-play", title, path))
-    first = found[:_MAX_SOURCES]
+    # Matches come first; each kind has its own limit.
+    num_matches = sum(source.kind == "match" for source in found)
+    first = found[:num_matches][:_MAX_SOURCES] + found[num_matches:][:_MAX_SOURCES]
     inside = set(in_folder((source.path for source in first), run.path))
     return [source for source in first if source.path in inside]
 
@@ -226,21 +230,38 @@ def _read(source: Source, time_ns: int, size: int) -> tuple[KeptGame, ...]:
 
 
 def _lines(path: Path, players: tuple[str, str]) -> tuple[KeptGame, ...]:
+    if path.stat().st_size > _MAX_BYTES:
+        raise UsageError(f"games ({path}) are too large to show; choose others")
     games = []
-    for line in path.read_bytes().splitlines():
+    data = path.read_bytes()
+    # A kill may have truncated the last line.
+    for line in data[: data.rfind(b"\n") + 1].splitlines():
         try:
             content = json.loads(line)
         except (ValueError, RecursionError):
-            raise UsageError(f"games ({path.name}) are not JSON; remove them") from None
+            raise UsageError(f"games ({path}) are not JSON; remove them") from None
+        if not isinstance(content, dict):
+            raise UsageError(f"games ({path}) are not JSON objects; remove them")
+        task, *names = (
+            str(content.pop(name, usual))
+            for name, usual in zip(("task", "a", "b"), ("", *players), strict=True)
+        )
         game = from_dict(PlayedGame, content, where=path.name)
         first = None
         if game.score_a is not None:
             first = 2.0 * game.score_a - 1.0
             first = first if game.a_moves_first else -first
-        first_name, other = players if game.a_moves_first else players[::-1]
-        title = f"{first_name} against {other}"
+        first_name, other = names if game.a_moves_first else names[::-1]
         games.append(
-            KeptGame(game.index, title, game.moves, game.num_opening_plies, first)
+            KeptGame(
+                index=game.index,
+                title=f"{first_name} against {other}",
+                moves=game.moves,
+                num_opening_plies=game.num_opening_plies,
+                result=first,
+                variant=task,
+                players=(first_name, other),
+            )
         )
     return tuple(games)
 
@@ -255,7 +276,15 @@ def _sgf_folder(folder: Path) -> tuple[KeptGame, ...]:
         result = {"B": 1.0, "W": -1.0, "0": 0.0}.get(record.result[:1])
         title = f"{record.black} against {record.white}"
         games.append(
-            KeptGame(int(path.stem), title, tuple(moves), 0, result, (), record.game)
+            KeptGame(
+                index=int(path.stem),
+                title=title,
+                moves=tuple(moves),
+                num_opening_plies=0,
+                result=result,
+                variant=record.game,
+                players=(record.black, record.white),
+            )
         )
     return tuple(games)
 

@@ -69,9 +69,6 @@ def forced_win(state: State, kind: str, near: Near, num_left: list[int]) -> int 
     for action in legal:
         if not near.is_open and action not in near.actions:
             continue
-        num_left[0] -= 1
-        if num_left[0] < 0:
-            return None
         after = played(state, action)
         if after.is_terminal():
             continue
@@ -80,6 +77,9 @@ def forced_win(state: State, kind: str, near: Near, num_left: list[int]) -> int 
             return action
         if reply.is_open or len(reply.actions) != 1 or reply.proof == Proof.WIN:
             continue
+        num_left[0] -= 1
+        if num_left[0] < 0:
+            return None
         after = played(after, reply.actions[0])
         if after.is_terminal():
             continue

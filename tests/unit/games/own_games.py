@@ -51,9 +51,6 @@ class Forcing(Decisive):
 
     def forced_win(self, state, considered, num_left):
         for action in considered:
-            num_left[0] -= 1
-            if num_left[0] < 0:
-                return None
             after = self.apply(state, action)
             if self.is_terminal(after):
                 continue
@@ -62,6 +59,9 @@ class Forcing(Decisive):
                 return action
             if len(replies) != 1 or result == 1:
                 continue
+            num_left[0] -= 1
+            if num_left[0] < 0:
+                return None
             after = self.apply(after, replies[0])
             if self.is_terminal(after):
                 continue

@@ -24,11 +24,15 @@ def judge(hash_player):
 
 
 def test_a_move_that_gives_a_win_away_loses_all(judge):
-    reviews = review_game(judge, OVERLOOKED, index=7, num_simulations=50)
+    how = {"index": 7, "players": ("X", "O"), "num_simulations": 50}
+    reviews = review_game(judge, OVERLOOKED, **how)
     assert [(each.game, each.ply) for each in reviews] == [(7, i) for i in range(6)]
     assert [each.action for each in reviews] == list(OVERLOOKED)
-    assert reviews[4] == MoveReview(7, 4, 8, 2, 1.0, 1.0)
+    assert [each.player for each in reviews] == ["X", "O"] * 3
+    assert reviews[4] == MoveReview(7, "X", 4, 8, 2, 1.0, 0.0)
+    assert (reviews[4].loss, reviews[4].is_decided) == (1.0, False)
     assert (reviews[5].win_rate, reviews[5].loss) == (1.0, 0.0)
+    assert reviews[5].is_decided
 
 
 @pytest.mark.parametrize("moves", [WON, DRAWN, LOST])
@@ -59,28 +63,30 @@ def test_the_opening_is_not_reviewed(judge):
 
 
 def test_phases_count_what_is_undecided():
-    def review(ply, win_rate, loss):
-        return MoveReview(0, ply, 0, 0, win_rate, loss)
+    def review(ply, before, after, player="A", *, is_best=False):
+        return MoveReview(0, player, ply, 0, int(not is_best), before, after)
 
-    found = phases(
-        [
-            review(0, 0.5, 0.0),
-            review(3, 0.5, 0.4),
-            review(3, 0.6, 0.2),
-            review(5, 0.97, 0.01),  # decided before and after
-            review(5, 0.97, 0.5),
-            review(6, 0.04, 0.04),  # decided
-        ],
-        4,
-    )
-    assert [(each.first_ply, each.num_moves, each.num_decided) for each in found] == [
-        (0, 3, 0),
-        (4, 1, 2),
+    reviews = [
+        review(0, 0.5, 0.3, is_best=True),
+        review(3, 0.5, 0.1),
+        review(3, 0.5, 0.6),
+        review(3, 0.6, 0.4),
+        review(5, 0.97, 0.96),  # decided before and after
+        review(5, 0.97, 0.47),
+        review(6, 0.04, 0.01),  # decided
+        review(6, 0.04, 0.6),
+        review(7, 0.9, 0.8, "B"),
     ]
-    assert found[0].mean_loss == pytest.approx(0.2)
-    assert found[0].mistakes == pytest.approx(2 / 3)
-    assert found[0].blunders == pytest.approx(1 / 3)
-    assert (found[1].mean_loss, found[1].blunders) == (0.5, 1.0)
+    found = phases(reviews, 4)
+    assert [
+        (each.player, each.first_ply, each.num_moves, each.num_decided)
+        for each in found
+    ] == [("A", 0, 4, 0), ("A", 4, 2, 2), ("B", 0, 0, 0), ("B", 4, 1, 0)]
+    assert found[0].mean_loss == pytest.approx(0.15)
+    assert (found[0].mistakes, found[0].blunders) == (0.5, 0.25)
+    assert (found[1].mean_loss, found[1].blunders) == (0.25, 0.5)
+    assert found[2].mean_loss == 0
+    assert found[3].mean_loss == pytest.approx(0.1)
     assert phases([], 4) == []
 
 
@@ -125,7 +131,24 @@ def test_a_match_is_named_and_the_worst_moves_are_shown(run, capsys):
         f"closing match 2: 1 of 1 games, judged by {run.path} with 20 simulations"
     )
     # Row 3 is the bottom one: cell 2 is c3, cell 8 is c1.
-    assert lines[-1] == "game 0, move 5: c1 lost 100% of 100%, c3 was best"
+    who = "the model"
+    assert lines[-1] == f"game 0, move 5, {who}: c1 lost 100% of 100%, c3 was best"
+
+
+def test_a_generation_is_named_by_its_number(run, capsys):
+    code, report, _ = told(capsys, run.path, "--source", 1, "--simulations", 2)
+    assert (code, report["source"]) == (0, "self-play, generation 1")
+
+
+def test_games_are_drawn_from_all(run, capsys):
+    """With one of two games, some seeds choose the first and some the second."""
+    words = [run.path, "--source", "final-1", "--games", 1, "--simulations", 2]
+    chosen = set()
+    for seed in range(8):
+        code, report, _ = told(capsys, *words, "--worst", 9, "--seed", seed)
+        assert (code, report["num_games"]) == (0, 1)
+        chosen |= {each["game"] for each in report["worst"]}
+    assert chosen == {0, 1}
 
 
 @pytest.mark.parametrize("task", ["gomoku/5", "go/3/komi=2.5"])
@@ -138,10 +161,39 @@ def test_the_games_of_a_match_are_kept_and_reviewed(
     assert main([*words, "--threads", "1", "--keep", str(folder)]) == 0
     capsys.readouterr()
     words = [folder, "--judge", run.path, "--simulations", 2]
-    code, report, err = told(capsys, *words, "--games", 2)
-    assert (code, err, report["num_games"]) == (0, "", 2)
-    assert sum(each["num_moves"] for each in report["phases"]) > 0
-    assert told(capsys, folder)[0] == 2
+    code, report, err = told(capsys, *words)
+    assert (code, err, report["num_games"]) == (0, "", 3)
+    players = {each["player"] for each in report["phases"]}
+    assert players == {str(run.path), "random"}
+    lines = (folder / "games.jsonl").read_text().splitlines()
+    num_moves = sum(len(json.loads(line)["moves"]) - 2 for line in lines)
+    counted = sum(each["num_moves"] + each["num_decided"] for each in report["phases"])
+    assert counted == num_moves  # without the two plies of the opening
+    # A judge of another game, and no judge.
+    code, _, err = told(capsys, folder, "--judge", "bundled:connect4")
+    assert (code, err.count("\n"), task in err) == (2, 1, True)
+    code, _, err = told(capsys, folder)
+    assert (code, err.count("\n"), "--judge" in err) == (2, 1, True)
+
+
+def test_a_truncated_line_is_left_out_and_an_illegal_move_refused(run, capsys):
+    path = run.games / "final-2.jsonl"
+    whole = path.read_bytes()
+    words = [run.path, "--source", "final-2", "--simulations", 2]
+    path.write_bytes(whole + whole[:-9])
+    assert told(capsys, *words)[1]["num_games"] == 1
+    for moves in ("[4, 4]", "[99999999999999999999999]", "[-1]"):
+        path.write_bytes(whole + whole.replace(b"[0, 3, 1, 4, 8, 5]", moves.encode()))
+        code, report, err = told(capsys, *words)
+        assert (code, report, err.count("\n")) == (2, None, 1)
+        assert f"game 0 of {run.path}: move (" in err
+
+
+@pytest.mark.parametrize("task", [5, None, "own_games:ConnectFour"])
+def test_a_run_of_an_unknown_task_is_refused(run, capsys, task):
+    run.write_run({**run.read_run(), "config": {"task": task}})
+    code, _, err = told(capsys, run.path, "--judge", "bundled:connect4")
+    assert (code, err.count("\n")) == (2, 1)
 
 
 @pytest.mark.parametrize(
@@ -151,6 +203,7 @@ def test_the_games_of_a_match_are_kept_and_reviewed(
         (["--games", "0"], "games (0)"),
         (["--plies", "0"], "plies (0)"),
         (["--judge", "bundled:gomoku/9"], "gomoku/9"),
+        (["--source", "7"], "source (7) has no games"),
     ],
 )
 def test_bad_words_are_one_line(run, capsys, words, message):
@@ -161,5 +214,7 @@ def test_bad_words_are_one_line(run, capsys, words, message):
 
 
 def test_what_is_no_run_is_refused(tmp_path, capsys):
-    assert told(capsys, tmp_path / "none")[0] == 2
-    assert told(capsys, tmp_path, "--judge", "bundled:gomoku/9")[0] == 2
+    for path in (tmp_path / "none", tmp_path):
+        code, _, err = told(capsys, path, "--judge", "bundled:gomoku/9")
+        assert (code, err.count("\n")) == (2, 1)
+        assert f"path ({path})" in err

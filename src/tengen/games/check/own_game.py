@@ -181,7 +181,7 @@ class _Check(VerifiedGame):
                 decided,
                 f"must agree with the rules; {winning} win at once, after "
                 f"{sorted(losing)} of {sorted(tried)} the opponent wins at once, and a "
-                "forced win stays one after each reply",
+                "forced win is one action after which each reply leaves a win",
                 "see tengen.games.OwnGame",
             )
 
@@ -192,18 +192,26 @@ class _Check(VerifiedGame):
 
     def _forces(self, state: Any, action: int, rng: random.Random) -> bool:
         """Returns whether the side to move stays won after some replies."""
+        player = self.to_play(state)
         child = self.call("apply", state, action)
-        if self.terminal(child):
-            return False
+        if self.terminal(child) or self.to_play(child) == player:
+            return self._is_won(child, player)
         legal = self.legal(child)
-        for reply in rng.sample(legal, min(_MOST_REPLIES, len(legal))):
-            after = self.call("apply", child, reply)
-            if self.terminal(after):
-                return False
-            decided = self.decisive(after, self.legal(after))
-            if decided is None or decided[1] != 1:
-                return False
-        return True
+        replies = rng.sample(legal, min(_MOST_REPLIES, len(legal)))
+        afters = [self.call("apply", child, reply) for reply in replies]
+        return all(self._is_won(after, player) for after in afters)
+
+    def _is_won(self, state: Any, player: int) -> bool:
+        """Returns whether ``player`` has won, or wins according to the game.
+
+        True if it is the opponent's turn, because then the game does not say so.
+        """
+        if self.terminal(state):
+            return self.returns(state)[player] > 0
+        if self.to_play(state) != player:
+            return True
+        decided = self.decisive(state, self.legal(state))
+        return decided is not None and decided[1] == 1
 
     def _loses(self, state: Any, action: int) -> bool:
         child = self.call("apply", state, action)
