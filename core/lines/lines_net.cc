@@ -36,6 +36,11 @@ LinesNet::Dense::Dense(const DenseWeights& from)
   const auto num_outputs = static_cast<size_t>(num_outputs_);
   check_size(from.weights.size() == num_inputs * num_outputs, "weights");
   check_size(from.bias.size() == num_outputs, "bias");
+  for (const std::span<const float> numbers : {from.weights, from.bias}) {
+    const bool is_finite =
+        std::all_of(numbers.begin(), numbers.end(), [](float x) { return std::isfinite(x); });
+    check(is_finite, "lines network", "weights", "must be finite; export an older checkpoint");
+  }
   const auto width = static_cast<size_t>(tengen::padded(num_outputs_));
   weights_.resize(num_inputs * width);
   bias_.resize(width);

@@ -1,5 +1,6 @@
 #include "simd/kernels.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -184,6 +185,65 @@ void check_bits(const simd::Kernels& set, Rng& rng, size_t n) {
   TENGEN_CHECK(bits[num_bytes] == 0xa5);
 }
 
+std::vector<float> spread(Rng& rng, size_t n) {
+  std::vector<float> x(n);
+  for (float& value : x) value = static_cast<float>(2.0 * rng.uniform() - 1.0);
+  return x;
+}
+
+// The layers are near sums in double precision, and have the bits of the baseline.
+void check_layers(const simd::Kernels& set, const simd::Kernels& baseline, int num_cells,
+                  int width) {
+  Rng rng(10, 0, static_cast<uint64_t>(num_cells * 1000 + width), 0, Purpose::kTest);
+  const auto cells_size = static_cast<size_t>(num_cells);
+  const auto size = static_cast<size_t>(width);
+  const std::vector<float> table = spread(rng, 50 * size);
+  std::vector<uint32_t> rows(4 * cells_size);
+  for (uint32_t& row : rows) row = rng.below(50);
+  const std::vector<float> x = spread(rng, cells_size);
+  const std::vector<float> weights = spread(rng, cells_size * size);
+  const std::vector<float> bias = spread(rng, size);
+  std::vector<float> first;
+  for (const simd::Kernels* each : {&baseline, &set}) {
+    std::vector<float> cells(cells_size * size), sum(size), top(size), linear(size), relu(size);
+    std::vector<float> dots(cells_size);
+    each->sum_rows(table.data(), width, rows.data(), num_cells, cells.data());
+    each->pool(cells.data(), num_cells, width, sum.data(), top.data());
+    each->dense(x.data(), num_cells, weights.data(), bias.data(), width, false, linear.data());
+    each->dense(x.data(), num_cells, weights.data(), bias.data(), width, true, relu.data());
+    each->dots(cells.data(), num_cells, width, bias.data(), dots.data());
+    for (size_t c = 0; c < size; ++c) {
+      double total = 0.0, most = 0.0, product = bias[c];
+      for (size_t k = 0; k < cells_size; ++k) {
+        double cell = 0.0;
+        for (size_t line = 0; line < 4; ++line) cell += table[rows[4 * k + line] * size + c];
+        cell = std::max(cell, 0.0);
+        TENGEN_CHECK(std::abs(cells[k * size + c] - cell) < 1e-6);
+        total += cell;
+        most = std::max(most, cell);
+        product += static_cast<double>(x[k]) * weights[k * size + c];
+      }
+      TENGEN_CHECK(std::abs(sum[c] - total) < 1e-3);
+      TENGEN_CHECK(std::abs(top[c] - most) < 1e-6);
+      TENGEN_CHECK(std::abs(linear[c] - product) < 1e-4);
+      TENGEN_CHECK(relu[c] == std::max(linear[c], 0.0f));
+    }
+    for (size_t k = 0; k < cells_size; ++k) {
+      double product = 0.0;
+      for (size_t c = 0; c < size; ++c) {
+        product += static_cast<double>(cells[k * size + c]) * bias[c];
+      }
+      TENGEN_CHECK(std::abs(dots[k] - product) < 1e-4);
+    }
+    std::vector<float> all = cells;
+    for (const auto* part : {&sum, &top, &linear, &relu, &dots}) {
+      all.insert(all.end(), part->begin(), part->end());
+    }
+    if (first.empty()) first = all;
+    TENGEN_CHECK(std::memcmp(first.data(), all.data(), all.size() * sizeof(float)) == 0);
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -194,6 +254,9 @@ int main() {
     const simd::Kernels* set = simd::kernels_by_name(name);
     if (!set) continue;
     check_set(*set, *baseline);
+    for (const int num_cells : {1, 3, 81, 361}) {
+      for (const int width : {16, 64, 80, 128}) check_layers(*set, *baseline, num_cells, width);
+    }
     Rng rng(9, 0, 0, 0, Purpose::kTest);
     for (const size_t n : {1u, 7u, 16u, 100u, 3001u}) check_bytes(*set, rng, n);
     for (size_t n = 0; n <= 100; ++n) check_bits(*set, rng, n);

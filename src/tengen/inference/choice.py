@@ -222,7 +222,7 @@ def choose(
     config = dataclasses.replace(config, devices=devices_of(config))
     if config.is_on_gpu:
         return _choose_on_gpus(directory, config, outputs)
-    net = read_architecture(directory).net
+    net = read_architecture(directory).net if config.backend == "auto" else None
     has_graph = (directory / ONNX_FILE).exists()
     config = _with_backend(config, net, has_graph=has_graph)
     rows_per_s: dict[str, float] = {}

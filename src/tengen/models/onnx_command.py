@@ -46,6 +46,13 @@ def export_onnx(args: argparse.Namespace) -> dict[str, Any]:
         args.model,
         "is recurrent, which graphs do not support; use tengen.load",
     )
+    check(
+        not model.meta.net.is_native,
+        "model",
+        args.model,
+        f"has no graph, because the core evaluates net.kind {model.meta.net.kind}; use "
+        "tengen.load",
+    )
     tensors = read_weights(model.path)
     with ProgressLine("making the graph"):
         data = ModelExporter().export(signature, model.meta.net, tensors)

@@ -57,8 +57,7 @@ ADVICE = {
         ),
         "tree": (
             "games and trees take longer than the network; lower --set "
-            "agent.actor.full_simulations, or give a new run a larger --set "
-            "net.num_blocks"
+            "agent.actor.full_simulations, or give a new run a larger network"
         ),
         "inference": (
             "the network takes most of the time; lower --set "

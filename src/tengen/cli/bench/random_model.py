@@ -7,10 +7,12 @@ from pathlib import Path
 
 from tengen.config import check
 from tengen.nets import NetConfig, parse_net, parse_size
+from tengen.nets.lines import LinesConfig
 from tengen.nets.minigo import MinigoConfig
 from tengen.tensors import Signature
 
 _MINIGO = "minigo:"
+_LINES = "lines"
 
 
 def write_random_model(
@@ -56,18 +58,21 @@ def write_random_model(
 
 
 def bench_net(net: str, *, auxiliary: bool = False) -> NetConfig:
-    """Returns the config of the network ``net``, such as ``6x96`` or ``minigo:6x64``.
+    """Returns the config of a network: ``6x96``, ``minigo:6x64`` or ``lines``.
 
     Args:
         net: The description of the network, as in ``--net``.
         auxiliary: Whether the network has auxiliary heads.
 
     Raises:
-        UsageError: The string has neither form, a number is out of range, or the
+        UsageError: The string has no such form, a number is out of range, or the
             network cannot have auxiliary heads.
     """
-    if not net.startswith(_MINIGO):
+    is_lines = net == _LINES
+    if not is_lines and not net.startswith(_MINIGO):
         return dataclasses.replace(parse_net(net), auxiliary=auxiliary)
     check(not auxiliary, "net", net, "has no auxiliary heads; leave --auxiliary out")
+    if is_lines:
+        return LinesConfig()
     num_blocks, num_channels = parse_size(net.removeprefix(_MINIGO))
     return MinigoConfig(num_blocks=num_blocks, num_channels=num_channels)

@@ -65,8 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--net",
         default="6x96",
-        help="the network, BLOCKSxCHANNELS, or minigo:6x64 for a network of MLPerf's "
-        "benchmark (6x96)",
+        help="the network, BLOCKSxCHANNELS, minigo:6x64 for a network of MLPerf's "
+        "benchmark, or lines for one of line patterns (6x96)",
     )
     parser.add_argument("--cores", type=int, help="worker threads (all cores)")
     parser.add_argument(
@@ -299,7 +299,7 @@ class _Bench:
                 board_of(rules).signature,
                 bench_net(net),
                 task=rules.name,
-                with_graph=True,
+                with_graph=not bench_net(net).is_native,
             )
             # As in training, make no int8 model of a network that cannot be quantised.
             is_fit = bench_net(net).can_quantise and can_quantise()

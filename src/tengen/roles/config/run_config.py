@@ -114,6 +114,14 @@ class RunConfig:
             self.inference.precision,
             f"needs convolutions, which net.kind {self.net.kind} lacks; use fp32",
         )
+        # OpenVINO needs an ONNX graph, and the core evaluates only some networks.
+        unfit = "openvino" if self.net.is_native else "native"
+        check(
+            self.inference.backend != unfit,
+            "inference.backend",
+            self.inference.backend,
+            f"cannot evaluate net.kind {self.net.kind}; use auto",
+        )
         self._check_launch()
 
     @functools.cached_property
