@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 97_505,
-    "lines_of_core": 32_781,
-    "lines_of_tests": 113_243,
+    "lines_of_src": 97_590,
+    "lines_of_core": 32_783,
+    "lines_of_tests": 113_310,
     "lines_of_benchmarks_and_scripts": 9_209,
     "packages": 27,
     "modules_with_one_importer": 112,

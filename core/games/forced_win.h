@@ -29,8 +29,8 @@ concept HasForcing =
       { game.forcing_actions(view, actions) } -> std::same_as<int>;
     };
 
-// The maximum number of parried threats that are tried in a position. A win that needs more is left to the
-// search, which finds it a few moves later.
+// The maximum number of parried threats that are tried in a position. A win that needs more is left
+// to the search, which finds it a few moves later.
 inline constexpr int kMostThreats = 30;
 
 // Returns the first move of a win by force, or -1; counts `num_left` down for each threat that can

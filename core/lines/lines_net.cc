@@ -13,7 +13,6 @@ namespace {
 constexpr int kStates = 3;      // of a cell on the board: empty, own stone, opponent's stone
 constexpr int kDirections = 4;  // across, down, down right, down left
 constexpr int kSteps[kDirections][2] = {{0, 1}, {1, 0}, {1, 1}, {1, -1}};  // rows, columns
-constexpr int kMost = 32767;                                               // of an int16_t
 
 int padded(int size) { return (size + simd::kLanes - 1) / simd::kLanes * simd::kLanes; }
 
@@ -24,7 +23,7 @@ uint32_t power(int exponent) {
 }
 
 void check_size(bool is_right, const char* what) {
-  check(is_right, "lines network", what, "has a wrong size; export the model again");
+  check(is_right, "lines network", what, "has a wrong size");
 }
 
 }  // namespace
@@ -39,7 +38,7 @@ LinesNet::Dense::Dense(const DenseWeights& from)
   for (const std::span<const float> numbers : {from.weights, from.bias}) {
     const bool is_finite =
         std::all_of(numbers.begin(), numbers.end(), [](float x) { return std::isfinite(x); });
-    check(is_finite, "lines network", "weights", "must be finite; export an older checkpoint");
+    check(is_finite, "lines network", "weights", "must be finite");
   }
   const auto width = static_cast<size_t>(tengen::padded(num_outputs_));
   weights_.resize(num_inputs * width);
@@ -71,7 +70,7 @@ LinesNet::LinesNet(const LinesWeights& weights)
   check_size(first.num_inputs() == kStates * length, "line 1");
   check_size(second.num_inputs() == first.num_outputs(), "line 2");
   check_size(third.num_inputs() == second.num_outputs(), "line 3");
-  check_size(width_ % simd::kLanes == 0, "features");
+  check_size(width_ % simd::kLanes == 0 && width_ <= kMaxFeatures, "features");
   check_size(context_.num_inputs() >= 2 * width_, "context");
   check_size(policy_.num_inputs() == context_.num_outputs() && policy_.num_outputs() == width_,
              "policy");
@@ -118,13 +117,13 @@ LinesNet::LinesNet(const LinesWeights& weights)
 
 void LinesNet::evaluate(const LinesBoard& board, const float* planes, int num_rows, float* policy,
                         float* value) const {
-  const int num_cells = board.height * board.width;
   const int num_others = board.num_planes - 3;
   check_size(
       board.height >= 1 && board.height <= kMaxSide && board.width >= 1 && board.width <= kMaxSide,
       "board");
   check_size(num_others >= 0 && context_.num_inputs() == 2 * width_ + num_others, "planes");
 
+  const int num_cells = board.height * board.width;
   const auto cells_size = static_cast<size_t>(num_cells);
   const auto width = static_cast<size_t>(width_);
   std::array<uint32_t, kMaxSide + 2> powers;

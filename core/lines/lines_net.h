@@ -11,8 +11,8 @@
 // Differs from Rapfi: no convolution mixes neighbouring cells, a position is evaluated from scratch
 // and not updated by each move, and the policy's weights depend on the whole board.
 //
-// Numbers are added in a fixed order, so outputs are bitwise equal on all machines and for all
-// batches.
+// Numbers are added in a fixed order, so outputs are bitwise equal for all batches and instruction
+// sets.
 
 #include <array>
 #include <cstdint>
@@ -50,6 +50,7 @@ class LinesNet {
  public:
   static constexpr int kMaxReach = 5;
   static constexpr int kMaxSide = 19;
+  static constexpr int kMaxFeatures = 512;
 
   // Throws Error if sizes do not match, or weights are not finite.
   explicit LinesNet(const LinesWeights& weights);

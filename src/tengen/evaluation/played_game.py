@@ -17,7 +17,7 @@ from tengen.experience import JournalGap, OpenSegment
 from tengen.experience.games.journal import read_journal
 from tengen.games import go_result
 from tengen.games.sgf import GoRecord, write_sgf
-from tengen.run import make_directory, storage_error, sync_directory
+from tengen.run import make_directory, publish_file, storage_error, sync_directory
 from tengen.run.publish import reach
 
 GAMES_FILE = "games.jsonl"
@@ -103,18 +103,29 @@ class GameFolder:
             raise UsageError(f"keep ({path}) must be new or empty; choose another")
 
     def keep(self, games: Sequence[PlayedGame]) -> None:
-        """Adds finished games. Blocks until ``games.jsonl`` is durable.
+        """Adds finished games. Blocks until they are durable.
+
+        A line of ``games.jsonl`` has the fields of ``PlayedGame``, and ``task``, ``a``
+        and ``b``.
 
         Raises:
             RunError: The write fails.
         """
+        game, a, b = self._match
+        match = {"task": game, "a": a, "b": b}
+        lines = [json.dumps({**match, **each.to_json()}) + "\n" for each in games]
+        for played in games if _is_go(game) else ():
+            sgf = _sgf(game, a, b, played)
+            publish_file(self._path / _file_name(played), sgf)
+        path = self._path / GAMES_FILE
         try:
-            write_games(self._path, *self._match, games)
-            with (self._path / GAMES_FILE).open("rb") as file:
+            with path.open("ab") as file:
+                file.write("".join(lines).encode())
+                file.flush()
                 os.fsync(file.fileno())
             sync_directory(self._path)
         except OSError as error:
-            raise storage_error(self._path, error) from error
+            raise storage_error(path, error) from error
 
 
 def games_jsonl(games: Sequence[PlayedGame]) -> bytes:
@@ -125,27 +136,20 @@ def games_jsonl(games: Sequence[PlayedGame]) -> bytes:
 def write_games(
     folder: Path, game: str, a: str, b: str, games: Sequence[PlayedGame]
 ) -> None:
-    """Adds games of a match to a folder, without fsync.
+    """Writes the games of a match into a folder that is not published yet.
 
-    Appends to ``games.jsonl`` a line per game: a JSON object with the fields of
-    ``PlayedGame`` and ``task``, ``a`` and ``b``. For Go it also writes SGF files, from
-    ``000000.sgf``.
+    Writes ``games.jsonl`` and, for Go, one SGF file per game, from ``000000.sgf``.
 
     Args:
-        folder: The folder.
+        folder: The folder, which must be empty.
         game: The game's name.
         a: The name of player A.
         b: The name of player B.
         games: The games to write.
     """
-    match = {"task": game, "a": a, "b": b}
-    lines = [json.dumps({**match, **played.to_json()}) + "\n" for played in games]
-    with (folder / GAMES_FILE).open("ab") as file:
-        file.write("".join(lines).encode())
-    if not _is_go(game):
-        return
-    for played in games:
-        (folder / f"{played.index:06d}.sgf").write_bytes(_sgf(game, a, b, played))
+    (folder / GAMES_FILE).write_bytes(games_jsonl(games))
+    for played in games if _is_go(game) else ():
+        (folder / _file_name(played)).write_bytes(_sgf(game, a, b, played))
 
 
 def _is_go(game: str) -> bool:
@@ -154,6 +158,10 @@ def _is_go(game: str) -> bool:
     except _core.CoreError:
         return False
     return True
+
+
+def _file_name(played: PlayedGame) -> str:
+    return f"{played.index:06d}.sgf"
 
 
 def _sgf(game: str, a: str, b: str, played: PlayedGame) -> bytes:

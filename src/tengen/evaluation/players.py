@@ -24,7 +24,7 @@ from tengen.inference import (
     parse_devices,
 )
 from tengen.inference.architecture import read_architecture
-from tengen.inference.config import BackendName
+from tengen.inference.config import BackendName, Precision
 from tengen.inference.openvino_backend import (
     ONNX_FILE,
     is_installed,
@@ -319,23 +319,24 @@ def open_for_play(
     """
     # A run that evaluates with torch publishes no graph, so its models need torch.
     has_openvino = is_installed() and (directory / ONNX_FILE).exists()
-    needs_no_library = read_architecture(directory).net.is_native
+    is_native = read_architecture(directory).net.is_native
     if devices is None:
         # Without OpenVINO, torch is imported anyway, so it can detect a GPU.
-        is_for_cpu = has_openvino or needs_no_library
-        devices = "cpu" if is_for_cpu else default_devices()
+        devices = "cpu" if has_openvino or is_native else default_devices()
     else:
         _check_devices(devices)
-    is_openvino = has_openvino and devices == "cpu"
-    is_native = is_openvino and precision in supported_precisions()
-    backend: BackendName = "openvino" if is_openvino else "torch"
-    if needs_no_library and devices == "cpu":
+        rule = "cannot evaluate this network, which the core evaluates; use cpu"
+        check(not is_native or devices == "cpu", "devices", devices, rule)
+    backend: BackendName = "torch"
+    played: Precision = "fp32"
+    if is_native:
         backend = "native"
+    elif has_openvino and devices == "cpu":
+        backend = "openvino"
+        if precision != "run" and precision in supported_precisions():
+            played = precision
     config = InferenceConfig(
-        devices=devices,
-        backend=backend,
-        precision=precision if is_native and precision != "run" else "fp32",
-        batch_shape="dynamic",
+        devices=devices, backend=backend, precision=played, batch_shape="dynamic"
     )
     return open_backend(directory, config, num_threads, outputs=outputs)
 

@@ -107,7 +107,7 @@ class Backend(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the inference library, ``openvino`` or ``torch``."""
+        """Name of the inference library: ``openvino``, ``torch`` or ``native``."""
 
     @property
     def version(self) -> str:

@@ -129,7 +129,7 @@ def needs_graph(config: InferenceConfig, net: NetConfig) -> bool:
         config: The inference config, which may still contain ``auto``.
         net: The kind and size of the network.
     """
-    config = dataclasses.replace(config, devices=devices_of(config))
+    config = dataclasses.replace(config, devices=devices_of(config, net))
     return not config.is_on_gpu and _with_backend(config, net).backend == "openvino"
 
 
@@ -219,10 +219,11 @@ def choose(
         UsageError: The backend is not installed or does not support the precision.
         RunError: The backend rejects the model.
     """
-    config = dataclasses.replace(config, devices=devices_of(config))
+    has_auto = "auto" in (config.devices, config.backend)
+    net = read_architecture(directory).net if has_auto else None
+    config = dataclasses.replace(config, devices=devices_of(config, net))
     if config.is_on_gpu:
         return _choose_on_gpus(directory, config, outputs)
-    net = read_architecture(directory).net if config.backend == "auto" else None
     has_graph = (directory / ONNX_FILE).exists()
     config = _with_backend(config, net, has_graph=has_graph)
     rows_per_s: dict[str, float] = {}
@@ -293,15 +294,23 @@ def _choose_on_gpus(
     )
 
 
-def devices_of(config: InferenceConfig) -> str:
+def devices_of(config: InferenceConfig, net: NetConfig | None) -> str:
     """Returns the devices of an inference config, with ``auto`` resolved.
 
     May import torch to detect GPUs.
+
+    Args:
+        config: The inference config.
+        net: The kind and size of the network; None if unknown.
     """
     if config.devices != "auto":
         return config.devices
     # OpenVINO and the core run only on CPUs, and only OpenVINO supports int8.
-    is_for_cpus = config.backend in ("openvino", "native") or config.precision == "int8"
+    is_for_cpus = (
+        config.backend in ("openvino", "native")
+        or config.precision == "int8"
+        or (net is not None and net.is_native)
+    )
     return "cpu" if is_for_cpus else default_devices()
 
 

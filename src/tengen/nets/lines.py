@@ -21,6 +21,9 @@ the board, own stones and the opponent's stones."""
 # The core adds and multiplies blocks of this many features.
 _LANES = 16
 _MAX_UNITS = 512
+# Maximum size of the table in the core, in numbers (256 MiB).
+_MAX_TABLE = 1 << 26
+_MAX_SIDE = 19  # as in core/lines/lines_net.h
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +60,38 @@ class LinesConfig(NetConfig):
                 value,
                 f"must be a multiple of {_LANES} up to {_MAX_UNITS}; round it",
             )
+        most = _MAX_TABLE // self.num_patterns
+        check(
+            self.num_channels <= most,
+            "num_channels",
+            self.num_channels,
+            f"must be at most {most} with reach {self.reach}; lower it",
+        )
+
+    @property
+    def num_patterns(self) -> int:
+        """Number of patterns of a line, including lines that end at an edge."""
+        # A cell has 0 to reach cells on each side, each in one of three states.
+        beside: int = sum(3**cells for cells in range(self.reach + 1))
+        return 3 * beside * beside
+
+    def layers(self, num_planes: int) -> dict[str, tuple[int, int]]:
+        """Returns the numbers of outputs and inputs of the dense layers, by name.
+
+        Args:
+            num_planes: Number of planes of the board.
+        """
+        hidden, features = self.num_hidden, self.num_channels
+        num_others = num_planes - FIRST_OTHER_PLANE
+        return {
+            "line.0": (hidden, 3 * (2 * self.reach + 1)),
+            "line.2": (hidden, hidden),
+            "line.4": (features, hidden),
+            "context": (NUM_CONTEXT, 2 * features + num_others),
+            "policy": (features, NUM_CONTEXT),
+            "value.0": (NUM_VALUE_UNITS, NUM_CONTEXT),
+            "value.2": (3, NUM_VALUE_UNITS),
+        }
 
     @property
     def is_native(self) -> bool:
@@ -67,9 +102,17 @@ class LinesConfig(NetConfig):
         """Returns ``wanted``; see ``NetConfig.signature``.
 
         Raises:
-            UsageError: The actions of the task are not the cells of its board.
+            UsageError: The actions of the task are not the cells of its board, or the
+                board is larger than 19x19.
         """
         board = check_board(self, wanted)
+        check(
+            max(board.height, board.width) <= _MAX_SIDE,
+            "net.kind",
+            self.kind,
+            f"needs a board of at most {_MAX_SIDE}x{_MAX_SIDE}, not {board.height}x"
+            f"{board.width}; choose resnet",
+        )
         check(
             board.policy_layout == "cells" and board.num_planes >= FIRST_OTHER_PLANE,
             "net.kind",

@@ -388,7 +388,7 @@ def launch_for(config: RunConfig, *, has_actors: bool = False) -> str:
     # Detecting a GPU imports torch, which is slow, so check for a driver first.
     may_choose = config.inference.devices == "auto" and has_driver()
     is_on_gpu = config.inference.is_on_gpu or (
-        may_choose and devices_of(config.inference) != "cpu"
+        may_choose and devices_of(config.inference, config.net) != "cpu"
     )
     wants_to = is_on_gpu or bool(config.launch.listen)
     return "local" if has_many or wants_to else "inline"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -35,6 +36,7 @@ _DECIDED = 0.05
 _LEAST_SHOWN = 0.01
 _MOST_GAMES = 100_000
 _MOST_SHOWN = 10_000
+_MOST_NAME = 40  # characters of a player
 
 
 @dataclass(frozen=True)
@@ -286,7 +288,7 @@ def analyse(args: argparse.Namespace) -> dict[str, Any]:
         )
         print(_table(by_phase, args.plies))
         for each in worst:
-            who = f", {each.player}" if each.player else ""
+            who = f", {each.player[-_MOST_NAME:]}" if each.player else ""
             print(f"game {each.game}, move {each.ply + 1}{who}: {lines[each]}")
     return {
         "judge": judge,
@@ -319,7 +321,7 @@ def _kept(args: argparse.Namespace) -> tuple[str, str, list[KeptGame]]:
             {_generation(each) for each in known if each.kind == "self-play"},
             reverse=True,
         )
-    elif wanted.isascii() and wanted.isdecimal():
+    elif re.fullmatch("[0-9]{1,9}", wanted):
         generations = [int(wanted)]
     else:
         generations = []
@@ -331,7 +333,10 @@ def _kept(args: argparse.Namespace) -> tuple[str, str, list[KeptGame]]:
     for group in groups:
         games = [game for source in group for game in read_source(source)]
         if games:
-            return group[0].title, task, games
+            title = group[0].title
+            if group[0].kind == "self-play":
+                title = f"self-play, generation {_generation(group[0])}"
+            return title, task, games
     names = [each.id for each in known if each.kind == "match"]
     names += [str(_generation(each)) for each in known if each.kind == "self-play"]
     advice = did_you_mean(wanted, names) if wanted else "train the run first"
@@ -381,8 +386,9 @@ def _check_moves(judge: Player, game: KeptGame, where: str) -> None:
 
 def _table(found: Sequence[Phase], num_plies: int) -> str:
     head = ("moves", "undecided", "mean loss", "lost 10 %", "lost 30 %")
-    names = {phase.player for phase in found}
-    width = max(map(len, names), default=0)
+    # The end of a path tells more than its start.
+    names = {phase.player: phase.player[-_MOST_NAME:] for phase in found}
+    width = max(map(len, names.values()), default=0)
     lines = [" " * width + " ".join(f"{name:>10}" for name in head)]
     for phase in found:
         first = phase.first_ply + 1
@@ -394,5 +400,5 @@ def _table(found: Sequence[Phase], num_plies: int) -> str:
             f"{phase.blunders:.1%}",
         )
         shown = " ".join(f"{cell:>10}" for cell in cells)
-        lines.append(f"{phase.player:<{width}}{shown}")
+        lines.append(f"{names[phase.player]:<{width}}{shown}")
     return "\n".join(lines)

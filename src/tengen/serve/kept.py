@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from tengen import _core
 from tengen.config import from_dict
+from tengen.envs.copies import one_line
 from tengen.errors import UsageError
 from tengen.evaluation import GAMES_FILE, PlayedGame, read_record
 from tengen.experience.games.files import experience_files
@@ -28,6 +29,7 @@ _OUTCOMES = {1: 1.0, 2: -1.0, 3: 0.0}
 _MAX_SGF_FILES = 1000
 _MAX_SOURCES = 400
 _MAX_GAMES = 2000
+_MAX_NAME = 300  # characters of a task or a player
 _MAX_BYTES = 64 << 20  # maximum size of a match's file
 
 
@@ -234,16 +236,18 @@ def _lines(path: Path, players: tuple[str, str]) -> tuple[KeptGame, ...]:
         raise UsageError(f"games ({path}) are too large to show; choose others")
     games = []
     data = path.read_bytes()
-    # A kill may have truncated the last line.
-    for line in data[: data.rfind(b"\n") + 1].splitlines():
+    lines = data.splitlines()
+    for number, line in enumerate(lines, 1):
         try:
             content = json.loads(line)
         except (ValueError, RecursionError):
+            if number == len(lines) and not data.endswith(b"\n"):
+                break  # A kill truncated the last line.
             raise UsageError(f"games ({path}) are not JSON; remove them") from None
         if not isinstance(content, dict):
             raise UsageError(f"games ({path}) are not JSON objects; remove them")
         task, *names = (
-            str(content.pop(name, usual))
+            one_line(content.pop(name, usual), _MAX_NAME)
             for name, usual in zip(("task", "a", "b"), ("", *players), strict=True)
         )
         game = from_dict(PlayedGame, content, where=path.name)
@@ -283,7 +287,10 @@ def _sgf_folder(folder: Path) -> tuple[KeptGame, ...]:
                 num_opening_plies=0,
                 result=result,
                 variant=record.game,
-                players=(record.black, record.white),
+                players=(
+                    one_line(record.black, _MAX_NAME),
+                    one_line(record.white, _MAX_NAME),
+                ),
             )
         )
     return tuple(games)

@@ -123,7 +123,8 @@ def choose_moody(monkeypatch, rows):
             monkeypatch.setattr(f"{where}.supported_precisions", lambda: native)
         if rates is not None:
             monkeypatch.setattr(f"{where}._trial", lambda *_: rates)
-        asked = InferenceConfig(backend="openvino" if rates else "torch", **config)
+        name = "openvino" if rates else "torch"
+        asked = InferenceConfig(devices="cpu", backend=name, **config)
         made = choose(Path(), asked, {"planes": rows}, num_threads, **costs or {})
         # What is chosen is what the probe looked at.
         assert opened[-1] == made.config.precision

@@ -4,11 +4,19 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file, save_file
+from safetensors.torch import save_file as save_torch_file
 
 from tengen import games
 from tengen.cli import main
 from tengen.errors import UsageError
-from tengen.inference import InferenceConfig, allocate, choose, open_backend
+from tengen.evaluation.players import open_for_play
+from tengen.inference import (
+    InferenceConfig,
+    allocate,
+    choose,
+    devices_of,
+    open_backend,
+)
 from tengen.inference.native_backend import NativeBackend
 from tengen.nets import ResNetConfig, board_of
 from tengen.nets.lines import LinesConfig
@@ -98,19 +106,45 @@ def test_what_it_does_not_evaluate_is_refused(tmp_path):
     directory = publish(tmp_path / "run", "gomoku/6").models.entry(0)
     path = directory / "weights.safetensors"
     weights = load_file(path)
-    for damaged in (
-        {name: w for name, w in weights.items() if name != "context.bias"},
-        {**weights, "policy.weight": weights["policy.weight"][:, :-1]},
-        {**weights, "line.2.weight": weights["line.2.weight"] * np.nan},
-        {**weights, "line.0.bias": weights["line.0.bias"][:, None]},
+    for damaged, message in (
+        ({k: w for k, w in weights.items() if k != "context.bias"}, "not those of"),
+        ({**weights, "extra": weights["policy.bias"]}, "not those of"),
+        ({**weights, "policy.bias": weights["policy.bias"][:-1]}, "not those of"),
+        ({**weights, "policy.bias": weights["policy.bias"][:, None]}, "not those of"),
+        ({k: w.astype(np.float16) for k, w in weights.items()}, "not those of"),
+        ({k: w.astype(np.int32) for k, w in weights.items()}, "not those of"),
+        ({**weights, "line.2.bias": weights["line.2.bias"] * np.nan}, "be finite"),
     ):
         save_file({k: np.ascontiguousarray(v) for k, v in damaged.items()}, path)
-        with refused(UsageError, "cannot be built"):
+        with refused(UsageError, "cannot be built", message):
             NativeBackend(directory)
+    tensors = {k: torch.from_numpy(v).bfloat16() for k, v in weights.items()}
+    save_torch_file(tensors, path)
+    with refused(UsageError, "cannot be read", "bfloat16"):
+        NativeBackend(directory)
     for content in (b"", path.read_bytes()[:-40]):
         path.write_bytes(content)
         with refused(UsageError, "cannot be read"):
             NativeBackend(directory)
+
+
+@pytest.mark.parametrize("plane", [1, 2])
+def test_odd_planes_mean_the_same_to_torch(plane):
+    """A game in Python may write anything, such as a stone in both planes."""
+    net = make_net("gomoku/6")
+    planes = planes_of("gomoku/6", 6).numpy()
+    for row, value in enumerate((0.4, 0.6, 3.0, -1.0, 1e30, np.nan)):
+        planes[row, plane, 2:5, 1:4] = value
+    expected, _ = net(torch.from_numpy(planes))
+    found = evaluated(NativeBackend(net), planes)["policy"]
+    assert np.abs(found - expected.detach().numpy()).max() < 1e-5
+
+
+def test_it_plays_on_the_cpu(tmp_path):
+    assert devices_of(InferenceConfig(), LinesConfig()) == "cpu"
+    directory = publish(tmp_path / "run", "gomoku/6").models.entry(0)
+    assert open_for_play(directory, 1).name == "native"
+    assert open_for_play(directory, 1, precision="int8").precision == "fp32"
 
 
 def test_training_publishes_models_that_the_core_evaluates(tmp_path, capsys):
@@ -131,16 +165,22 @@ def test_training_publishes_models_that_the_core_evaluates(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("kind", "backend"), [("lines", "openvino"), ("resnet", "native")]
+    ("kind", "name", "value"),
+    [
+        ("lines", "backend", "openvino"),
+        ("lines", "precision", "bf16"),
+        ("lines", "devices", "cuda:0"),
+        ("resnet", "backend", "native"),
+    ],
 )
 def test_a_run_needs_a_backend_that_evaluates_its_network(
-    tmp_path, capsys, kind, backend
+    tmp_path, capsys, kind, name, value
 ):
     words = ["train", "gomoku/5", "--games", "0", "--out", str(tmp_path / "run")]
-    for setting in (f"net.kind={kind}", f"inference.backend={backend}"):
+    for setting in (f"net.kind={kind}", f"inference.{name}={value}"):
         words += ["--set", setting]
     assert main([*words, "--set", "agent.stages=[]"]) == 2
-    message = f"inference.backend ({backend}) cannot evaluate net.kind {kind}"
+    message = f"inference.{name} ({value}) cannot evaluate net.kind {kind}"
     assert message in capsys.readouterr().err
 
 

@@ -8,6 +8,7 @@ from tengen import games
 from tengen.errors import UsageError
 from tengen.nets import board_of
 from tengen.nets.lines import LinesConfig
+from tengen.tensors import BoardSpec
 from tests.refusals import refused
 
 DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
@@ -100,6 +101,7 @@ def test_weights_fit_boards_of_any_size():
         ("gomoku/9", {"num_channels": 24}, "num_channels (24) must be a multiple"),
         ("gomoku/9", {"num_hidden": 0}, "num_hidden (0) must be a multiple of 16"),
         ("gomoku/9", {"reach": 6}, "reach (6)"),
+        ("gomoku/9", {"reach": 5, "num_channels": 256}, "at most 168 with reach 5"),
         ("go/9", {}, "net.kind (lines) needs a game whose actions are cells"),
         ("connect4", {}, "net.kind (lines) needs a game whose actions are cells"),
     ],
@@ -107,3 +109,11 @@ def test_weights_fit_boards_of_any_size():
 def test_what_does_not_fit_is_refused(task, settings, message):
     with refused(UsageError, message):
         LinesConfig(**settings).signature(board_of(games.make(task)).signature)
+
+
+def test_a_large_board_is_refused():
+    board = BoardSpec(
+        num_planes=3, height=20, width=9, num_actions=180, policy_layout="cells"
+    )
+    with refused(UsageError, "needs a board of at most 19x19, not 20x9"):
+        LinesConfig().signature(board.signature)

@@ -115,7 +115,7 @@ def run(tmp_path, publish_run):
 def test_the_newest_games_of_self_play_are_reviewed(run, capsys):
     code, report, err = told(capsys, run.path, "--simulations", 4, "--plies", 3)
     assert (code, err) == (0, "")
-    assert report["source"] == "self-play, generation 2, in progress"
+    assert report["source"] == "self-play, generation 2"
     assert (report["num_games"], report["num_simulations"]) == (3, 4)
     num_moves = sum(len(recorded("tictactoe", i).plies) for i in range(3))
     counted = sum(each["num_moves"] + each["num_decided"] for each in report["phases"])
@@ -166,6 +166,8 @@ def test_the_games_of_a_match_are_kept_and_reviewed(
     players = {each["player"] for each in report["phases"]}
     assert players == {str(run.path), "random"}
     lines = (folder / "games.jsonl").read_text().splitlines()
+    match = {"task": task, "a": str(run.path), "b": "random"}
+    assert all(json.loads(line).items() >= match.items() for line in lines)
     num_moves = sum(len(json.loads(line)["moves"]) - 2 for line in lines)
     counted = sum(each["num_moves"] + each["num_decided"] for each in report["phases"])
     assert counted == num_moves  # without the two plies of the opening
@@ -180,13 +182,28 @@ def test_a_truncated_line_is_left_out_and_an_illegal_move_refused(run, capsys):
     path = run.games / "final-2.jsonl"
     whole = path.read_bytes()
     words = [run.path, "--source", "final-2", "--simulations", 2]
-    path.write_bytes(whole + whole[:-9])
-    assert told(capsys, *words)[1]["num_games"] == 1
+    for data in (whole + whole[:-9], whole[:-1]):  # the last without its newline
+        path.write_bytes(data)
+        assert told(capsys, *words)[1]["num_games"] == 1
     for moves in ("[4, 4]", "[99999999999999999999999]", "[-1]"):
         path.write_bytes(whole + whole.replace(b"[0, 3, 1, 4, 8, 5]", moves.encode()))
         code, report, err = told(capsys, *words)
         assert (code, report, err.count("\n")) == (2, None, 1)
         assert f"game 0 of {run.path}: move (" in err
+
+
+def test_names_from_files_cannot_change_the_terminal(tmp_path, publish_run, capsys):
+    run = publish_run(tmp_path / "run", "tictactoe")
+    folder = tmp_path / "games"
+    folder.mkdir()
+    line = {"task": "tictactoe", "a": "\x1b[2J\nA", "b": "B" * 300, "index": 0}
+    line |= {"a_moves_first": True, "moves": OVERLOOKED, "num_opening_plies": 0}
+    (folder / "games.jsonl").write_text(json.dumps({**line, "score_a": 0.0}) + "\n")
+    words = ["analyse", str(folder), "--judge", str(run.path), "--simulations", "20"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert max(map(len, out.splitlines()[1:])) < 160
 
 
 @pytest.mark.parametrize("task", [5, None, "own_games:ConnectFour"])
@@ -204,6 +221,7 @@ def test_a_run_of_an_unknown_task_is_refused(run, capsys, task):
         (["--plies", "0"], "plies (0)"),
         (["--judge", "bundled:gomoku/9"], "gomoku/9"),
         (["--source", "7"], "source (7) has no games"),
+        (["--source", "1" * 5000], "has no games"),
     ],
 )
 def test_bad_words_are_one_line(run, capsys, words, message):

@@ -14,11 +14,10 @@ import re
 import tempfile
 import threading
 import time
-import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +35,7 @@ from tengen.tensors import BoardSpec
 
 _NUM_PLANES = 4
 _NUM_TURNS = 3
+_BACKENDS: tuple[BackendName, ...] = ("openvino", "torch")
 _MAX_BOARD = 64
 _MAX_BATCH_ROWS = 4096
 _MAX_THREADS = 256
@@ -156,12 +156,10 @@ def _cases(namespace: argparse.Namespace) -> list[_Case]:
 
 
 def _backend(name: str) -> BackendName:
-    for known in get_args(BackendName):
+    for known in _BACKENDS:
         if name == known:
-            return typing.cast(BackendName, known)
-    raise UsageError(
-        f"backends ({name}) is not known; {did_you_mean(name, get_args(BackendName))}"
-    )
+            return known
+    raise UsageError(f"backends ({name}) is not known; {did_you_mean(name, _BACKENDS)}")
 
 
 def _names(option: str, text: str) -> list[str]:

@@ -7,7 +7,7 @@ and the weights of the policy: a cell's logit is the dot product of these weight
 its features.
 
 A line has few patterns, so the core tabulates the small network (core/lines), and in
-training each pattern of a minibatch is evaluated once.
+training each pattern of a minibatch is evaluated once. All layers compute in float32.
 
 Source: the idea of tabulated line patterns is that of Rapfi (Jin et al. 2025, arXiv
 2503.13178). Differs from Rapfi: no convolution mixes neighbouring cells, a position is
@@ -25,12 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tengen.nets.lines import (
-    FIRST_OTHER_PLANE,
-    NUM_CONTEXT,
-    NUM_VALUE_UNITS,
-    LinesConfig,
-)
+from tengen.nets.lines import FIRST_OTHER_PLANE, LinesConfig
 from tengen.nets.modules.board_net import BoardNet
 from tengen.tensors import Signature
 
@@ -55,23 +50,18 @@ class LinesNet(BoardNet):
             UsageError: See ``LinesConfig.signature``.
         """
         super().__init__(wanted, config)
-        length = 2 * config.reach + 1
-        hidden, features = config.num_hidden, config.num_channels
-        num_others = self.board.num_planes - FIRST_OTHER_PLANE
+        layers = {
+            name: nn.Linear(num_inputs, num_outputs)
+            for name, (num_outputs, num_inputs) in config.layers(
+                self.board.num_planes
+            ).items()
+        }
         self.line = nn.Sequential(
-            nn.Linear(_OFF * length, hidden),
-            nn.ReLU(),
-            nn.Linear(hidden, hidden),
-            nn.ReLU(),
-            nn.Linear(hidden, features),
+            layers["line.0"], nn.ReLU(), layers["line.2"], nn.ReLU(), layers["line.4"]
         )
-        self.context = nn.Linear(2 * features + num_others, NUM_CONTEXT)
-        self.policy = nn.Linear(NUM_CONTEXT, features)
-        self.value = nn.Sequential(
-            nn.Linear(NUM_CONTEXT, NUM_VALUE_UNITS),
-            nn.ReLU(),
-            nn.Linear(NUM_VALUE_UNITS, 3),
-        )
+        self.context = layers["context"]
+        self.policy = layers["policy"]
+        self.value = nn.Sequential(layers["value.0"], nn.ReLU(), layers["value.2"])
 
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the logits of policy and outcome; see ``BoardNet.forward``."""
@@ -99,7 +89,8 @@ class LinesNet(BoardNet):
     def _codes(self, planes: Tensor) -> Tensor:
         """Returns the pattern of each line ``[B * H * W * 4]`` int64."""
         num_rows, _, height, width = planes.shape
-        stones = (planes[:, 1] + 2 * planes[:, 2]).flatten(1).to(torch.int32)
+        own, other = planes[:, 1].flatten(1) > 0.5, planes[:, 2].flatten(1) > 0.5
+        stones = torch.where(own, 1, torch.where(other, 2, 0)).to(torch.int32)
         off = torch.full((num_rows, 1), _OFF, dtype=torch.int32, device=planes.device)
         states = torch.cat([stones, off], 1)
         codes = torch.zeros((), dtype=torch.int64, device=planes.device)

@@ -114,15 +114,27 @@ class RunConfig:
             self.inference.precision,
             f"needs convolutions, which net.kind {self.net.kind} lacks; use fp32",
         )
-        # OpenVINO needs an ONNX graph, and the core evaluates only some networks.
-        unfit = "openvino" if self.net.is_native else "native"
-        check(
-            self.inference.backend != unfit,
-            "inference.backend",
-            self.inference.backend,
-            f"cannot evaluate net.kind {self.net.kind}; use auto",
-        )
+        self._check_native()
         self._check_launch()
+
+    def _check_native(self) -> None:
+        """Checks that the backend evaluates the network.
+
+        The core evaluates only native networks. These have no graph for OpenVINO,
+        compute in fp32, and have operations that GPUs cannot record.
+        """
+        inference = self.inference
+        is_native = self.net.is_native
+        unfit = {
+            "backend": ("openvino",) if is_native else ("native",),
+            "precision": ("bf16",) if is_native else (),
+        }
+        rule = f"cannot evaluate net.kind {self.net.kind}; use auto"
+        for name, words in unfit.items():
+            value = getattr(inference, name)
+            check(value not in words, f"inference.{name}", value, rule)
+        is_fit = not (is_native and inference.is_on_gpu)
+        check(is_fit, "inference.devices", inference.devices, rule)
 
     @functools.cached_property
     def family(self) -> Family:
