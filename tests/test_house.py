@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 97_590,
+    "lines_of_src": 97_614,
     "lines_of_core": 32_783,
     "lines_of_tests": 113_310,
     "lines_of_benchmarks_and_scripts": 9_209,

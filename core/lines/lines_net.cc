@@ -23,7 +23,7 @@ uint32_t power(int exponent) {
 }
 
 void check_size(bool is_right, const char* what) {
-  check(is_right, "lines network", what, "has a wrong size");
+  check(is_right, "lines network", what, "has a wrong size; export the model again");
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ LinesNet::Dense::Dense(const DenseWeights& from)
   for (const std::span<const float> numbers : {from.weights, from.bias}) {
     const bool is_finite =
         std::all_of(numbers.begin(), numbers.end(), [](float x) { return std::isfinite(x); });
-    check(is_finite, "lines network", "weights", "must be finite");
+    check(is_finite, "lines network", "weights", "must be finite; export an older checkpoint");
   }
   const auto width = static_cast<size_t>(tengen::padded(num_outputs_));
   weights_.resize(num_inputs * width);

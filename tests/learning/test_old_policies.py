@@ -26,7 +26,7 @@ MAX_FRAMES = 100_000
 def test_ppo_learns_from_what_older_policies_did(tmp_path, monkeypatch):
     pytest.importorskip("gymnasium")
     # Makes the actor use only published models, like an actor in another process.
-    monkeypatch.setattr("tengen.roles.learning.learn.needs_graph", lambda _: True)
+    monkeypatch.setattr("tengen.roles.learning.learn.needs_graph", lambda *_: True)
     config = dataclasses.replace(make_config("CartPole-v1", "ppo", None), seed=1)
     config = override(config, [f"agent.max_lag={MAX_LAG}"])
     run = RunDirectory.create_or_resume(tmp_path / "run")

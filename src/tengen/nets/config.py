@@ -13,6 +13,7 @@ so planes of one size can hold boards of several sizes.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from tengen import _core
@@ -58,6 +59,24 @@ class NetConfig(OpenConfig, package="tengen.nets"):
     def is_native(self) -> bool:
         """Whether the core evaluates the network on CPUs, without OpenVINO or torch."""
         return False
+
+    def evaluator(self, board: BoardSpec, weights: Mapping[str, Any]) -> Any:
+        """Returns the core's evaluation of a network, if ``is_native``.
+
+        The result has a method ``evaluate(planes, policy, value, num_rows)``.
+
+        Args:
+            board: The shapes of the game's positions and actions.
+            weights: All weights by name, as numpy arrays of a file.
+
+        Raises:
+            UsageError: The weights are not those of such a network, or the core does
+                not evaluate networks of this kind.
+        """
+        raise UsageError(
+            f"net.kind ({self.kind}) is not evaluated by the core; choose another "
+            "inference.backend"
+        )
 
     def signature(self, wanted: Signature) -> Signature:
         """Returns the signature of a network that provides the signature ``wanted``.

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
+
+from tengen import _core
 from tengen.bounds import bounded, check_fields
 from tengen.config import check
+from tengen.errors import UsageError
 from tengen.nets.config import NetConfig, check_board
-from tengen.tensors import Signature
+from tengen.tensors import BoardSpec, Signature
 
 NUM_CONTEXT = 64
 """Number of units of the layer that sees the whole board."""
@@ -97,6 +102,30 @@ class LinesConfig(NetConfig):
     def is_native(self) -> bool:
         """True, because the core evaluates this network."""
         return True
+
+    def evaluator(self, board: BoardSpec, weights: Mapping[str, Any]) -> Any:
+        """Returns the table of the network; see ``NetConfig.evaluator``."""
+        layers = self.layers(board.num_planes)
+        shapes: dict[str, tuple[int, ...]] = {}
+        for layer, shape in layers.items():
+            shapes |= {f"{layer}.weight": shape, f"{layer}.bias": shape[:1]}
+        found = {name: array.shape for name, array in weights.items()}
+        is_float = all(array.dtype == np.float32 for array in weights.values())
+        if found != shapes or not is_float:
+            raise UsageError(
+                "weights are not those of the network's kind and size; export the "
+                "model again"
+            )
+        return _core.LinesNet(
+            self.reach,
+            [
+                (
+                    np.ascontiguousarray(weights[f"{layer}.weight"]),
+                    np.ascontiguousarray(weights[f"{layer}.bias"]),
+                )
+                for layer in layers
+            ],
+        )
 
     def signature(self, wanted: Signature) -> Signature:
         """Returns ``wanted``; see ``NetConfig.signature``.

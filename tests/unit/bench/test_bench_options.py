@@ -57,7 +57,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
         ("selfplay --game chess", "must be tictactoe, connect4, gomoku/5"),
         (
             "actors --net big",
-            "net.kind (big) is not known; known: impala, katago, minigo, mlp",
+            "net.kind (big) is not known; known: impala, katago, lines, minigo, mlp",
         ),
         ("actors --precision int8", "argument --precision: invalid choice: 'int8'"),
         ("actors --actors 0", "actors (0) must be 1 to 64; "),

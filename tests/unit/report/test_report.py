@@ -242,7 +242,7 @@ def test_a_long_run_is_a_short_page(game_run, page_of):
     assert page_of(made.path).games == []
 
 
-def test_games_of_go_are_read_from_sgf(tmp_path, page_of):
+def test_games_of_go_in_a_gate_are_shown(tmp_path, page_of):
     run = make_run(tmp_path / "run", ("selfplay", "learn"), task="go/5")
     run.write_run({**run.read_run(), "config": {"task": "go/5"}})
     games = [PlayedGame(0, False, (12, 6, 25, 25), 0, 1.0)]
@@ -255,7 +255,7 @@ def test_games_of_go_are_read_from_sgf(tmp_path, page_of):
     assert made.missing == ()
     (game,) = page_of(made.path).games
     assert game["moves"] == [12, 6, 25, 25]
-    assert game["title"] == "old against new"
+    assert game["title"] == "the model before against the candidate"
 
 
 def test_a_program_is_imported_only_where_it_is_typed(tmp_path, page_of, monkeypatch):

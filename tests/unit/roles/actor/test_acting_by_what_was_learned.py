@@ -155,7 +155,9 @@ def test_what_is_learned_is_the_same_as_by_models(
     for name in ("memory", "models"):
         with monkeypatch.context() as patch:
             if name == "models":
-                patch.setattr("tengen.roles.learning.learn.needs_graph", lambda _: True)
+                patch.setattr(
+                    "tengen.roles.learning.learn.needs_graph", lambda *_: True
+                )
             turns = begun(tmp_path / name, config)
             for _ in range(6):
                 turns.take()
