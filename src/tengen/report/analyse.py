@@ -83,7 +83,7 @@ class Phase:
     first_ply: int
     """The phase's first ply."""
     num_moves: int
-    """Number of moves, which the losses below are about, without decided ones."""
+    """Number of moves in undecided games. The losses below are theirs."""
     num_decided: int
     """Number of moves before and after which the game is decided."""
     mean_loss: float
