@@ -120,7 +120,8 @@ def test_what_it_does_not_evaluate_is_refused(tmp_path):
             NativeBackend(directory)
     tensors = {k: torch.from_numpy(v).bfloat16() for k, v in weights.items()}
     save_torch_file(tensors, path)
-    with refused(UsageError, "cannot be read", "bfloat16"):
+    # Whether numpy knows this dtype depends on what this process has imported.
+    with refused(UsageError, f"model ({directory}) cannot be", "again"):
         NativeBackend(directory)
     for content in (b"", path.read_bytes()[:-40]):
         path.write_bytes(content)
