@@ -1,11 +1,10 @@
 #pragma once
 // A network for games about rows of stones, evaluated by table lookup.
 //
-// Four lines run through each cell: across, down and both diagonals, `reach` cells to both sides.
-// A small network maps the pattern of a line (empty, own stone, opponent's stone, off the board)
-// to features. There are few patterns, so it is evaluated once for each when the model is loaded.
-// A cell's features are the sum of its four lines, then a ReLU. The mean and the maximum of all
-// cells give a context, which yields the value, and the weights of the policy's dot products.
+// A small network maps the pattern of each line through a cell (core/lines/line_patterns.h) to
+// features. There are few patterns, so it is evaluated once for each when the model is loaded. A
+// cell's features are the sum of its four lines, then a ReLU. The mean and the maximum of all cells
+// give a context, which yields the value, and the weights of the policy's dot products.
 //
 // Source: the idea of tabulated line patterns is that of Rapfi (Jin et al. 2025, arXiv 2503.13178).
 // Differs from Rapfi: no convolution mixes neighbouring cells, a position is evaluated from scratch
@@ -14,10 +13,10 @@
 // Numbers are added in a fixed order, so outputs are bitwise equal for all batches and instruction
 // sets.
 
-#include <array>
-#include <cstdint>
 #include <span>
 #include <vector>
+
+#include "lines/line_patterns.h"
 
 namespace tengen {
 
@@ -31,25 +30,15 @@ struct DenseWeights {
 
 struct LinesWeights {
   int reach;
-  // Three layers of a line. The inputs of cell k of the line are 3 k to 3 k + 2: 1 for an own
-  // stone, an opponent's stone, and a cell off the board.
+  // Three layers of a line, whose inputs are those of LinePatterns.
   DenseWeights line[3];
   DenseWeights context;   // means, maxima, and the means of all planes after plane 2
   DenseWeights policy;    // from the context to the weights of the features
   DenseWeights value[2];  // from the context to win, draw and loss
 };
 
-// Planes [num_planes, height, width]: plane 1 shows own stones, plane 2 the opponent's.
-struct LinesBoard {
-  int num_planes;
-  int height;
-  int width;
-};
-
 class LinesNet {
  public:
-  static constexpr int kMaxReach = 5;
-  static constexpr int kMaxSide = 19;
   static constexpr int kMaxFeatures = 512;
 
   // Throws Error if sizes do not match, or weights are not finite.
@@ -57,7 +46,8 @@ class LinesNet {
 
   // Evaluates `num_rows` positions. Writes policy logits [num_rows, height * width] and values
   // [num_rows], the probability of a win minus that of a loss for the side to move. Thread-safe.
-  // Throws Error if the board has other planes than the network or is larger than kMaxSide.
+  // Throws Error if the board has other planes than the network or is larger than
+  // LinePatterns::kMaxSide.
   void evaluate(const LinesBoard& board, const float* planes, int num_rows, float* policy,
                 float* value) const;
 
@@ -79,11 +69,9 @@ class LinesNet {
     std::vector<float> bias_;
   };
 
-  int reach_;
-  int width_;  // number of features
-  std::vector<float> table_;
-  // The table's first row for the patterns with `left` and `right` cells beside the centre.
-  uint32_t first_row_[kMaxReach + 1][kMaxReach + 1] = {};
+  LinePatterns patterns_;
+  int width_;                 // number of features
+  std::vector<float> table_;  // features of each pattern
   Dense context_;
   Dense policy_;
   Dense value1_;

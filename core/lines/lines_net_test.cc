@@ -43,6 +43,13 @@ struct Layer {
   }
 };
 
+// A line is read from the shorter side, and if both have the same size, from the one with less in
+// the farthest cell that differs.
+bool comes_before(const std::vector<int>& a, const std::vector<int>& b) {
+  if (a.size() != b.size()) return a.size() < b.size();
+  return std::lexicographical_compare(a.rbegin(), a.rend(), b.rbegin(), b.rend());
+}
+
 struct Net {
   int reach;
   int width;
@@ -70,21 +77,34 @@ struct Net {
   // Evaluates one position cell by cell in double precision, without patterns.
   double run(const LinesBoard& board, const float* planes, Numbers& logits) const {
     const int num_cells = board.height * board.width;
+    const auto state = [&](int cell) {
+      return planes[num_cells + cell] > 0.5f ? 1 : planes[2 * num_cells + cell] > 0.5f ? 2 : 0;
+    };
     std::vector<Numbers> cells;
     for (int y = 0; y < board.height; ++y) {
       for (int x = 0; x < board.width; ++x) {
         Numbers sum(static_cast<size_t>(width));
         for (const auto& [dy, dx] : {std::pair{0, 1}, {1, 0}, {1, 1}, {1, -1}}) {
-          Numbers inputs;
-          for (int i = -reach; i <= reach; ++i) {
-            const int row = y + i * dy;
-            const int column = x + i * dx;
-            const bool is_on =
-                row >= 0 && row < board.height && column >= 0 && column < board.width;
-            const int cell = row * board.width + column;
-            inputs.push_back(is_on ? planes[num_cells + cell] : 0.0);
-            inputs.push_back(is_on ? planes[2 * num_cells + cell] : 0.0);
-            inputs.push_back(is_on ? 0.0 : 1.0);
+          // The states of the cells on each side on the board, the nearest first.
+          std::vector<int> sides[2];
+          for (int side = 0; side < 2; ++side) {
+            for (int i = 1; i <= reach; ++i) {
+              const int row = y + (2 * side - 1) * i * dy;
+              const int column = x + (2 * side - 1) * i * dx;
+              if (row < 0 || row >= board.height || column < 0 || column >= board.width) break;
+              sides[side].push_back(state(row * board.width + column));
+            }
+          }
+          if (comes_before(sides[1], sides[0])) std::swap(sides[0], sides[1]);
+          Numbers inputs(static_cast<size_t>(3 * (2 * reach + 1)));
+          const auto show = [&](int place, int what) {
+            if (what > 0) inputs[static_cast<size_t>(3 * place + what - 1)] = 1.0;
+          };
+          show(reach, state(y * board.width + x));
+          for (int i = 0; i < reach; ++i) {
+            const auto at = static_cast<size_t>(i);
+            show(reach - 1 - i, at < sides[0].size() ? sides[0][at] : 3);
+            show(reach + 1 + i, at < sides[1].size() ? sides[1][at] : 3);
           }
           const Numbers out = line[2].run(line[1].run(line[0].run(inputs, true), true), false);
           for (size_t c = 0; c < out.size(); ++c) sum[c] += out[c];

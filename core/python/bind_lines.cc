@@ -4,8 +4,13 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "lines/line_patterns.h"
 #include "lines/lines_net.h"
+#include "lines/lines_training.h"
+#include "python/arrays.h"
 #include "python/bindings.h"
 #include "python/gil.h"
 
@@ -39,19 +44,137 @@ void make_net(LinesNet* self, int reach, const std::vector<PyDense>& layers) {
   new (self) LinesNet(weights);
 }
 
-void evaluate(const LinesNet& net, Array<const float, 4> planes, Array<float, 2> policy,
-              Array<float, 1> value, size_t num_rows) {
+LinesBoard board_of(const Array<const float, 4>& planes) {
   const size_t height = planes.shape(2);
   const size_t width = planes.shape(3);
-  check(planes.shape(1) < 1000 && height <= LinesNet::kMaxSide && width <= LinesNet::kMaxSide,
+  const auto is_side = [](size_t x) { return x >= 1 && x <= LinePatterns::kMaxSide; };
+  check(planes.shape(1) >= 3 && planes.shape(1) < 1000 && is_side(height) && is_side(width),
         "board", std::to_string(height) + "x" + std::to_string(width), "must be at most 19x19");
+  return {static_cast<int>(planes.shape(1)), static_cast<int>(height), static_cast<int>(width)};
+}
+
+void evaluate(const LinesNet& net, Array<const float, 4> planes, Array<float, 2> policy,
+              Array<float, 1> value, size_t num_rows) {
+  const LinesBoard board = board_of(planes);
   check(num_rows <= planes.shape(0) && num_rows <= policy.shape(0) && num_rows <= value.shape(0) &&
-            policy.shape(1) == height * width,
+            policy.shape(1) == planes.shape(2) * planes.shape(3),
         "rows", std::to_string(num_rows), "must fit the arrays");
-  const LinesBoard board{static_cast<int>(planes.shape(1)), static_cast<int>(height),
-                         static_cast<int>(width)};
   const nb::gil_scoped_release release;
   net.evaluate(board, planes.data(), static_cast<int>(num_rows), policy.data(), value.data());
+}
+
+auto pattern_inputs(const LinePatterns& patterns) {
+  const auto num_inputs = static_cast<size_t>(patterns.num_inputs());
+  const std::vector<float> inputs = patterns.inputs();
+  auto out = make_array<float, 2>({inputs.size() / num_inputs, num_inputs});
+  std::copy(inputs.begin(), inputs.end(), out.data());
+  return out;
+}
+
+auto find_patterns(const LinePatterns& patterns, Array<const float, 4> planes) {
+  const LinesBoard board = board_of(planes);
+  const size_t num_positions = planes.shape(0);
+  const size_t num_cells = planes.shape(2) * planes.shape(3);
+  auto rows = make_array<uint32_t, 3>({num_positions, num_cells, LinePatterns::kDirections});
+  std::vector<int64_t> found;
+  {
+    const nb::gil_scoped_release release;
+    const size_t lines = num_cells * LinePatterns::kDirections;
+    for (size_t n = 0; n < num_positions; ++n) {
+      patterns.find(board, planes.data() + n * planes.shape(1) * num_cells,
+                    rows.data() + n * lines);
+    }
+    std::vector<uint32_t> place(patterns.size());
+    for (size_t i = 0; i < rows.size(); ++i) place[rows.data()[i]] = 1;
+    for (uint32_t i = 0; i < patterns.size(); ++i) {
+      if (!place[i]) continue;
+      place[i] = static_cast<uint32_t>(found.size());
+      found.push_back(i);
+    }
+    for (size_t i = 0; i < rows.size(); ++i) rows.data()[i] = place[rows.data()[i]];
+  }
+  return nb::make_tuple(to_numpy(std::move(found)), rows);
+}
+
+CellsShape shape_of(size_t num_positions, size_t num_cells, size_t width) {
+  check(width % 16 == 0 && num_cells > 0, "cells", std::to_string(width),
+        "must have a multiple of 16 features");
+  return {static_cast<int>(num_positions), static_cast<int>(num_cells), static_cast<int>(width)};
+}
+
+using Rows = Array<const uint32_t, 3>;
+
+void check_rows(const Rows& rows, size_t num_patterns) {
+  const uint32_t* const end = rows.data() + rows.size();
+  check(rows.shape(2) == LinePatterns::kDirections &&
+            std::all_of(rows.data(), end, [&](uint32_t row) { return row < num_patterns; }),
+        "rows", std::to_string(num_patterns), "must be those of the patterns");
+}
+
+void check_shape(bool is_right) { check(is_right, "arrays", "of cells", "have other sizes"); }
+
+auto py_sum_lines(Array<const float, 2> table, Rows rows) {
+  const CellsShape shape = shape_of(rows.shape(0), rows.shape(1), table.shape(1));
+  check_rows(rows, table.shape(0));
+  auto cells = make_array<float, 3>({rows.shape(0), rows.shape(1), table.shape(1)});
+  auto mean = make_array<float, 2>({rows.shape(0), table.shape(1)});
+  auto top = make_array<float, 2>({rows.shape(0), table.shape(1)});
+  {
+    const nb::gil_scoped_release release;
+    sum_lines(shape, table.data(), rows.data(), cells.data(), mean.data(), top.data());
+  }
+  return nb::make_tuple(cells, mean, top);
+}
+
+auto py_sum_lines_gradient(Rows rows, size_t num_patterns, Array<const float, 3> cells,
+                           Array<const float, 2> top, Array<const float, 3> cells_gradient,
+                           Array<const float, 2> mean_gradient,
+                           Array<const float, 2> top_gradient) {
+  const CellsShape shape = shape_of(cells.shape(0), cells.shape(1), cells.shape(2));
+  check_rows(rows, num_patterns);
+  check_shape(rows.shape(0) == cells.shape(0) && rows.shape(1) == cells.shape(1) &&
+              cells_gradient.size() == cells.size());
+  for (const auto* each : {&top, &mean_gradient, &top_gradient}) {
+    check_shape(each->size() == cells.shape(0) * cells.shape(2));
+  }
+  auto out = make_array<float, 2>({num_patterns, cells.shape(2)});
+  std::fill_n(out.data(), out.size(), 0.0f);
+  {
+    const nb::gil_scoped_release release;
+    sum_lines_gradient(shape, rows.data(), cells.data(), top.data(), cells_gradient.data(),
+                       mean_gradient.data(), top_gradient.data(), out.data());
+  }
+  return out;
+}
+
+CellsShape weighted_shape(const Array<const float, 3>& cells,
+                          const Array<const float, 2>& weights) {
+  check_shape(weights.shape(0) == cells.shape(0) && weights.shape(1) == cells.shape(2));
+  return shape_of(cells.shape(0), cells.shape(1), cells.shape(2));
+}
+
+auto py_dot_cells(Array<const float, 3> cells, Array<const float, 2> weights) {
+  const CellsShape shape = weighted_shape(cells, weights);
+  auto out = make_array<float, 2>({cells.shape(0), cells.shape(1)});
+  {
+    const nb::gil_scoped_release release;
+    dot_cells(shape, cells.data(), weights.data(), out.data());
+  }
+  return out;
+}
+
+auto py_dot_cells_gradient(Array<const float, 3> cells, Array<const float, 2> weights,
+                           Array<const float, 2> gradient) {
+  const CellsShape shape = weighted_shape(cells, weights);
+  check_shape(gradient.shape(0) == cells.shape(0) && gradient.shape(1) == cells.shape(1));
+  auto of_cells = make_array<float, 3>({cells.shape(0), cells.shape(1), cells.shape(2)});
+  auto of_weights = make_array<float, 2>({cells.shape(0), cells.shape(2)});
+  {
+    const nb::gil_scoped_release release;
+    dot_cells_gradient(shape, cells.data(), weights.data(), gradient.data(), of_cells.data(),
+                       of_weights.data());
+  }
+  return nb::make_tuple(of_cells, of_weights);
 }
 
 }  // namespace
@@ -65,6 +188,25 @@ void bind_lines(nb::module_& m) {
            "value"_a.noconvert(), "num_rows"_a,
            "Writes num_rows rows of policy [N, A] (logits) and value [N] for planes "
            "[N, C, H, W]. Blocks without the GIL; thread-safe.");
+  nb::class_<LinePatterns>(m, "LinePatterns",
+                           "The patterns of the lines through a cell; see lines/line_patterns.h.")
+      .def(nb::init<int>(), "reach"_a)
+      .def("inputs", &pattern_inputs, "Returns the inputs of all patterns, [patterns, inputs].")
+      .def("find", &find_patterns, "planes"_a.noconvert(),
+           "Returns the patterns int64 [U] of positions [N, C, H, W], and for the four lines "
+           "through each cell the index uint32 [N, H * W, 4] of its pattern.");
+  m.def("sum_lines", &py_sum_lines, "table"_a.noconvert(), "rows"_a.noconvert(),
+        "Returns the features of cells [N, K, F], their mean and maximum [N, F]; see "
+        "lines/lines_training.h.");
+  m.def("sum_lines_gradient", &py_sum_lines_gradient, "rows"_a.noconvert(), "num_patterns"_a,
+        "cells"_a.noconvert(), "top"_a.noconvert(), "cells_gradient"_a.noconvert(),
+        "mean_gradient"_a.noconvert(), "top_gradient"_a.noconvert(),
+        "Returns the gradient [U, F] of the table of sum_lines.");
+  m.def("dot_cells", &py_dot_cells, "cells"_a.noconvert(), "weights"_a.noconvert(),
+        "Returns the dot products [N, K] of cells [N, K, F] and weights [N, F].");
+  m.def("dot_cells_gradient", &py_dot_cells_gradient, "cells"_a.noconvert(),
+        "weights"_a.noconvert(), "gradient"_a.noconvert(),
+        "Returns the gradients of the cells and weights of dot_cells.");
 }
 
 }  // namespace tengen

@@ -50,12 +50,19 @@ struct Kernels {
   // total[i] += the sum over r of x[r * n + i].
   void (*add_bytes)(const uint8_t* x, size_t n, size_t num_rows, uint32_t* total);
 
-  // The next four are layers of core/lines. `width` and `num_outputs` are multiples of kLanes.
+  // The next five are for core/lines. `width` and `num_outputs` are multiples of kLanes.
 
   // cells[k * width + c] = max(0, the sum of table[row * width + c] over the four rows of cell k,
   // rows[4 * k] to rows[4 * k + 3]).
   void (*sum_rows)(const float* table, int width, const uint32_t* rows, int num_cells,
                    float* cells);
+
+  // The gradient of sum_rows: adds to each of the four rows of a cell the gradient of this cell's
+  // sum, where it is above 0: gradient[k * width + c] + each[c], and for the first cell with
+  // cells[k * width + c] = top[c] also first[c], which becomes 0.
+  void (*spread_rows)(const float* cells, const float* gradient, const float* each,
+                      const float* top, float* first, const uint32_t* rows, int num_cells,
+                      int width, float* table_gradient);
 
   // Sum and maximum over the cells. num_cells >= 1.
   void (*pool)(const float* cells, int num_cells, int width, float* sum, float* top);

@@ -160,6 +160,28 @@ void sum_rows(const float* table, int width, const uint32_t* rows, int num_cells
   }
 }
 
+void spread_rows(const float* cells, const float* gradient, const float* each, const float* top,
+                 float* first, const uint32_t* rows, int num_cells, int width,
+                 float* table_gradient) {
+  const auto size = static_cast<size_t>(width);
+  const Floats zero = splat(0.0f);
+  for (int k = 0; k < num_cells; ++k, rows += 4, cells += size, gradient += size) {
+    for (size_t i = 0; i < size; i += kLanes) {
+      const Floats cell = load(cells + i);
+      const Floats of_top = load(first + i);
+      const Ints is_top = cell == load(top + i);
+      store(first + i, choose(is_top, zero, of_top));
+      const Floats sum = load(gradient + i) + load(each + i) + choose(is_top, of_top, zero);
+      const Floats kept = choose(cell > zero, sum, zero);
+      // Some of the four rows may be the same.
+      for (int line = 0; line < 4; ++line) {
+        float* row = table_gradient + rows[line] * size + i;
+        store(row, load(row) + kept);
+      }
+    }
+  }
+}
+
 void pool(const float* cells, int num_cells, int width, float* sum, float* top) {
   for (int i = 0; i < width; i += kLanes) {
     const float* cell = cells + i;
@@ -228,6 +250,7 @@ const Kernels kTable = {TENGEN_KERNEL_NAME,
                         &nonzero_bits,
                         &add_bytes,
                         &sum_rows,
+                        &spread_rows,
                         &pool,
                         &dense,
                         &dots};

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "base/rng.h"
@@ -203,15 +204,33 @@ void check_layers(const simd::Kernels& set, const simd::Kernels& baseline, int n
   const std::vector<float> x = spread(rng, cells_size);
   const std::vector<float> weights = spread(rng, cells_size * size);
   const std::vector<float> bias = spread(rng, size);
+  const std::vector<float> top_gradient = spread(rng, size);
   std::vector<float> first;
   for (const simd::Kernels* each : {&baseline, &set}) {
     std::vector<float> cells(cells_size * size), sum(size), top(size), linear(size), relu(size);
     std::vector<float> dots(cells_size);
+    std::vector<float> spread_out = table, first_of_top = top_gradient;
     each->sum_rows(table.data(), width, rows.data(), num_cells, cells.data());
     each->pool(cells.data(), num_cells, width, sum.data(), top.data());
     each->dense(x.data(), num_cells, weights.data(), bias.data(), width, false, linear.data());
     each->dense(x.data(), num_cells, weights.data(), bias.data(), width, true, relu.data());
     each->dots(cells.data(), num_cells, width, bias.data(), dots.data());
+    each->spread_rows(cells.data(), weights.data(), bias.data(), top.data(), first_of_top.data(),
+                      rows.data(), num_cells, width, spread_out.data());
+    std::vector<double> gradient(table.begin(), table.end());
+    for (size_t c = 0; c < size; ++c) {
+      double of_top = top_gradient[c];
+      for (size_t k = 0; k < cells_size; ++k) {
+        double sum = weights[k * size + c] + bias[c];
+        if (cells[k * size + c] == top[c]) sum += std::exchange(of_top, 0.0);
+        if (cells[k * size + c] <= 0.0f) sum = 0.0;
+        for (size_t line = 0; line < 4; ++line) gradient[rows[4 * k + line] * size + c] += sum;
+      }
+      TENGEN_CHECK(first_of_top[c] == 0.0f);
+    }
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      TENGEN_CHECK(std::abs(gradient[i] - spread_out[i]) < 1e-3);
+    }
     for (size_t c = 0; c < size; ++c) {
       double total = 0.0, most = 0.0, product = bias[c];
       for (size_t k = 0; k < cells_size; ++k) {
@@ -236,7 +255,7 @@ void check_layers(const simd::Kernels& set, const simd::Kernels& baseline, int n
       TENGEN_CHECK(std::abs(dots[k] - product) < 1e-4);
     }
     std::vector<float> all = cells;
-    for (const auto* part : {&sum, &top, &linear, &relu, &dots}) {
+    for (const auto* part : {&sum, &top, &linear, &relu, &dots, &spread_out}) {
       all.insert(all.end(), part->begin(), part->end());
     }
     if (first.empty()) first = all;

@@ -33,25 +33,47 @@ def planes_of(task, num_rows, seed=0):
     return torch.from_numpy(np.stack(rows))
 
 
+def line_inputs(planes, cell, direction, reach):
+    """Returns the inputs of a line, read from the side that comes first."""
+    _, height, width = planes.shape
+
+    def side(sign):
+        """Returns 0, 1 or 2 for each cell of a side, the nearest first."""
+        states = []
+        for i in range(1, reach + 1):
+            row, column = (
+                x + sign * i * d for x, d in zip(cell, direction, strict=True)
+            )
+            if 0 <= row < height and 0 <= column < width:
+                own, other = planes[1:3, row, column]
+                states.append(int(own + 2 * other))
+        return states
+
+    def place(states):
+        return len(states), sum(x * 3**i for i, x in enumerate(states))
+
+    low, high = sorted((side(-1), side(1)), key=place)
+    empty_own_other_off = torch.eye(4)[:, 1:]
+    before, after = (
+        [empty_own_other_off[x] for x in states + [3] * (reach - len(states))]
+        for states in (low, high)
+    )
+    own, other = planes[1:3, cell[0], cell[1]]
+    centre = empty_own_other_off[int(own + 2 * other)]
+    return torch.cat([*before[::-1], centre, *after])
+
+
 def expected(net, planes):
     """Returns the outputs for one position, computed cell by cell and line by line."""
-    reach = net.config.reach
     _, height, width = planes.shape
     cells = []
-    for y in range(height):
-        for x in range(width):
-            total = torch.zeros(net.config.num_channels)
-            for down, across in DIRECTIONS:
-                inputs = []
-                for i in range(-reach, reach + 1):
-                    row, column = y + i * down, x + i * across
-                    if 0 <= row < height and 0 <= column < width:
-                        own, other = planes[1, row, column], planes[2, row, column]
-                        inputs += [float(own), float(other), 0.0]
-                    else:
-                        inputs += [0.0, 0.0, 1.0]
-                total = total + net.line(torch.tensor(inputs))
-            cells.append(total.relu())
+    for cell in ((y, x) for y in range(height) for x in range(width)):
+        total = torch.zeros(net.config.num_channels)
+        for direction in DIRECTIONS:
+            total = total + net.line(
+                line_inputs(planes, cell, direction, net.config.reach)
+            )
+        cells.append(total.relu())
     seen = torch.stack(cells)
     others = planes[3:].mean((1, 2))
     context = net.context(torch.cat([seen.mean(0), seen.amax(0), others])).relu()
@@ -87,6 +109,20 @@ def test_gradients_are_those_of_single_lines():
         assert torch.allclose(found[name], parameter.grad, rtol=1e-4, atol=1e-4), name
 
 
+def test_it_is_equivariant_under_all_symmetries():
+    net = built("gomoku/7")
+    planes = planes_of("gomoku/7", 5)
+    policy, value = net(planes)
+    boards = policy.reshape(5, 7, 7)
+    for turns in range(4):
+        for flips in ([], [2]):
+            seen = torch.rot90(planes, turns, (2, 3)).flip(flips)
+            wanted = torch.rot90(boards, turns, (1, 2)).flip([x - 1 for x in flips])
+            found = net(seen)
+            assert torch.allclose(found[0], wanted.flatten(1), atol=1e-5)
+            assert torch.allclose(found[1], value, atol=1e-5)
+
+
 def test_weights_fit_boards_of_any_size():
     """A network of a small board plays on a large one, with the same weights."""
     small, large = built("gomoku/6"), built("gomoku/9")
@@ -101,7 +137,7 @@ def test_weights_fit_boards_of_any_size():
         ("gomoku/9", {"num_channels": 24}, "num_channels (24) must be a multiple"),
         ("gomoku/9", {"num_hidden": 0}, "num_hidden (0) must be a multiple of 16"),
         ("gomoku/9", {"reach": 6}, "reach (6)"),
-        ("gomoku/9", {"reach": 5, "num_channels": 256}, "at most 168 with reach 5"),
+        ("gomoku/9", {"reach": 5, "num_channels": 352}, "at most 336 with reach 5"),
         ("go/9", {}, "net.kind (lines) needs a game whose actions are cells"),
         ("connect4", {}, "net.kind (lines) needs a game whose actions are cells"),
     ],

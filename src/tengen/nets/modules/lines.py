@@ -4,34 +4,34 @@ Four lines run through each cell: across, down and both diagonals, ``reach`` cel
 both sides. A small network maps each line to features, which are added and rectified.
 The means and maxima of all cells' features give a context, from which follow the value
 and the weights of the policy: a cell's logit is the dot product of these weights with
-its features.
+its features. A line and its reverse have equal features, so the network is equivariant
+under all symmetries of the board.
 
-A line has few patterns, so the core tabulates the small network (core/lines), and in
-training each pattern of a minibatch is evaluated once. All layers compute in float32.
+A line has few patterns, so the core tabulates the small network (core/lines). In
+training each pattern of a minibatch is evaluated once, and the core adds features and
+their gradients, on the CPU. All layers compute in float32.
 
 Source: the idea of tabulated line patterns is that of Rapfi (Jin et al. 2025, arXiv
 2503.13178). Differs from Rapfi: no convolution mixes neighbouring cells, a position is
 evaluated from scratch, and the policy's weights depend on the whole board.
 
-Legend: B batch, C planes, H W board, A actions, L cells of a line, U patterns, F
-features.
+Legend: B batch, A actions, U patterns, F features.
 """
 
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional
+from torch.autograd.function import once_differentiable
 
+from tengen import _core
 from tengen.nets.lines import FIRST_OTHER_PLANE, LinesConfig
 from tengen.nets.modules.board_net import BoardNet
 from tengen.tensors import Signature
-
-_DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))  # rows, columns
-# States of a cell: 0 empty, 1 own stone, 2 opponent's stone, 3 off the board.
-_OFF, _STATE_BITS = 3, 2
 
 
 class LinesNet(BoardNet):
@@ -65,66 +65,77 @@ class LinesNet(BoardNet):
 
     def forward(self, planes: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the logits of policy and outcome; see ``BoardNet.forward``."""
-        codes = self._codes(planes)
-        present = torch.zeros(
-            1 << (_STATE_BITS * (2 * self.config.reach + 1)),
-            dtype=torch.long,
-            device=planes.device,
-        )
-        present[codes] = 1
-        patterns = present.nonzero().squeeze(1)
-        place = present.cumsum(0) - 1
-        cells = functional.embedding_bag(
-            place[codes].reshape(-1, len(_DIRECTIONS)),
-            self._features(patterns),
-            mode="sum",
-        ).relu()
-        cells = cells.reshape(len(planes), -1, self.config.num_channels)
+        finder, all_inputs = _patterns(self.config.reach)
+        patterns, rows = finder.find(_to_core(planes))
+        inputs = all_inputs[torch.from_numpy(patterns)].to(planes.device)
+        cells, mean, top = _SumLines.apply(self.line(inputs), rows)
         others = planes[:, FIRST_OTHER_PLANE:].mean((2, 3))
-        pooled = torch.cat([cells.mean(1), cells.amax(1), others], 1)
-        context = self.context(pooled).relu()
-        weights = self.policy(context)
-        return torch.einsum("baf,bf->ba", cells, weights), self.value(context)
-
-    def _codes(self, planes: Tensor) -> Tensor:
-        """Returns the pattern of each line ``[B * H * W * 4]`` int64."""
-        num_rows, _, height, width = planes.shape
-        own, other = planes[:, 1].flatten(1) > 0.5, planes[:, 2].flatten(1) > 0.5
-        stones = torch.where(own, 1, torch.where(other, 2, 0)).to(torch.int32)
-        off = torch.full((num_rows, 1), _OFF, dtype=torch.int32, device=planes.device)
-        states = torch.cat([stones, off], 1)
-        codes = torch.zeros((), dtype=torch.int64, device=planes.device)
-        for index in _windows(height, width, self.config.reach):
-            codes = codes * (1 << _STATE_BITS) + states[:, index.to(planes.device)]
-        return codes.flatten()
-
-    def _features(self, patterns: Tensor) -> Tensor:
-        """Returns the features ``[U, F]`` of patterns ``[U]`` int64."""
-        length = 2 * self.config.reach + 1
-        shifts = _STATE_BITS * torch.arange(length - 1, -1, -1, device=patterns.device)
-        states = (patterns[:, None] >> shifts) & _OFF
-        known = torch.arange(1, _OFF + 1, device=patterns.device)
-        inputs = (states[:, :, None] == known).flatten(1)
-        features: Tensor = self.line(inputs.float())
-        return features
+        context = self.context(torch.cat([mean, top, others], 1)).relu()
+        return _DotCells.apply(cells, self.policy(context)), self.value(context)
 
 
-@functools.lru_cache(maxsize=32)
-def _windows(height: int, width: int, reach: int) -> tuple[Tensor, ...]:
-    """Returns the L cells of all lines, each ``[H * W * 4]`` int64.
+@functools.cache
+def _patterns(reach: int) -> tuple[_core.LinePatterns, Tensor]:
+    """Returns the patterns of lines, and the inputs ``[patterns, inputs]`` of each."""
+    patterns = _core.LinePatterns(reach)
+    return patterns, torch.from_numpy(patterns.inputs())
 
-    Entry i has the i-th cell of the lines, ordered by centre and direction; H * W is a
-    cell off the board.
-    """
-    rows, columns = torch.arange(height)[:, None, None], torch.arange(width)[:, None]
-    down, across = torch.tensor(_DIRECTIONS).T
-    windows = []
-    for i in range(-reach, reach + 1):
-        row, column = rows + i * down, columns + i * across
-        is_on = (row >= 0) & (row < height) & (column >= 0) & (column < width)
-        cell = torch.where(is_on, row * width + column, height * width)
-        windows.append(cell.flatten())
-    return tuple(windows)
+
+class _SumLines(torch.autograd.Function):
+    """The features of cells, and their mean and maximum, from those of patterns."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, features: Tensor, rows: NDArray[Any]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns cells ``[B, A, F]``, mean and maximum ``[B, F]``.
+
+        Args:
+            ctx: What torch keeps for the gradient.
+            features: Features of the patterns, ``[U, F]`` float32.
+            rows: Patterns of the lines through each cell, ``[B, A, 4]`` uint32.
+        """
+        outputs = _core.sum_lines(_to_core(features), rows)
+        cells, mean, top = (_from_core(x, features) for x in outputs)
+        ctx.rows, ctx.num_patterns = rows, len(features)
+        ctx.save_for_backward(cells, top)
+        return cells, mean, top
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        """Returns the gradient of the features."""
+        cells, top = ctx.saved_tensors
+        found = _core.sum_lines_gradient(
+            ctx.rows, ctx.num_patterns, *map(_to_core, (cells, top, *gradients))
+        )
+        return _from_core(found, cells), None
+
+
+class _DotCells(torch.autograd.Function):
+    """The dot products of each cell's features with the weights of its position."""
+
+    @staticmethod
+    def forward(ctx: Any, cells: Tensor, weights: Tensor) -> Tensor:
+        """Returns ``[B, A]`` for cells ``[B, A, F]`` and weights ``[B, F]``."""
+        ctx.save_for_backward(cells, weights)
+        return _from_core(_core.dot_cells(_to_core(cells), _to_core(weights)), cells)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
+        """Returns the gradients of cells and weights."""
+        cells, weights = ctx.saved_tensors
+        found = _core.dot_cells_gradient(*map(_to_core, (cells, weights, gradient)))
+        return tuple(_from_core(x, cells) for x in found)
+
+
+def _to_core(tensor: Tensor) -> NDArray[Any]:
+    return tensor.detach().cpu().contiguous().numpy()
+
+
+def _from_core(array: Any, like: Tensor) -> Tensor:
+    return torch.from_numpy(array).to(like.device)
 
 
 build = LinesNet
