@@ -2,33 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 
 #include "base/error.h"
 
 namespace tengen {
-namespace {
-
-constexpr int kSteps[LinePatterns::kDirections][2] = {
-    {0, 1}, {1, 0}, {1, 1}, {1, -1}};  // rows, columns
-
-}  // namespace
 
 LinePatterns::LinePatterns(int reach) : reach_(reach) {
-  check(reach >= 1 && reach <= kMaxReach, "reach", std::to_string(reach), "must be 1 to 5");
-  uint32_t sides_of_size = 1;
-  for (int size = 0; size <= reach; ++size) {
-    first_side_[size + 1] = first_side_[size] + sides_of_size;
-    sides_of_size *= kStates;
-  }
-  num_sides_ = first_side_[reach + 1];
+  check(reach >= 1 && reach <= kMaxReach, "reach", reach, "must be 1 to 5");
+  num_sides_ = 1;
+  for (int i = 0; i < reach; ++i) num_sides_ = num_sides_ * kStates + 1;
   num_pairs_ = num_sides_ * (num_sides_ + 1) / 2;
-}
-
-uint32_t LinePatterns::pattern(uint32_t state, uint32_t side, uint32_t other_side) const {
-  const uint32_t low = std::min(side, other_side);
-  const uint32_t high = std::max(side, other_side);
-  return state * num_pairs_ + high * (high + 1) / 2 + low;
 }
 
 std::vector<float> LinePatterns::inputs() const {
@@ -39,11 +22,13 @@ std::vector<float> LinePatterns::inputs() const {
   };
   // Writes a side's cells from the nearest to the farthest, `step` inputs apart.
   const auto show_side = [&](uint32_t side, float* nearest, int step) {
-    int size = 0;
-    while (side >= first_side_[size + 1]) ++size;
-    uint32_t rest = side - first_side_[size];
-    for (int i = 0; i < reach_; ++i, rest /= kStates) {
-      show(i < size ? rest % kStates : kStates, nearest + i * step);
+    for (int i = 0; i < reach_; ++i, nearest += step) {
+      if (side == 0) {
+        show(kStates, nearest);
+        continue;
+      }
+      show((side - 1) % kStates, nearest);
+      side = (side - 1) / kStates;
     }
   };
   float* row = all.data();
@@ -63,46 +48,27 @@ std::vector<float> LinePatterns::inputs() const {
 void LinePatterns::find(const LinesBoard& board, const float* planes, uint32_t* patterns) const {
   const int height = board.height;
   const int width = board.width;
-  check(height >= 1 && height <= kMaxSide && width >= 1 && width <= kMaxSide, "board",
-        std::to_string(height) + "x" + std::to_string(width), "must be at most 19x19");
+  check(height >= 1 && height <= kMaxSide, "board height", height, "must be 1 to 19");
+  check(width >= 1 && width <= kMaxSide, "board width", width, "must be 1 to 19");
   const int num_cells = height * width;
+  // The board, with cells off the board on all sides. Rows share those between them.
+  const int pitch = width + reach_;
+  std::array<int32_t, (kMaxSide + 2 * kMaxReach) * (kMaxSide + kMaxReach) + kMaxReach + kPadding>
+      cells;
+  std::fill_n(cells.data(), (height + 2 * reach_) * pitch + reach_ + kPadding, 0);
+  int32_t* const first = cells.data() + reach_ * pitch + reach_;
   const float* own = planes + num_cells;
   const float* other = own + num_cells;
-  std::array<uint32_t, kMaxReach + 1> powers = {1};
-  for (size_t i = 1; i < powers.size(); ++i) powers[i] = powers[i - 1] * kStates;
-  std::array<uint32_t, kMaxSide> states;
-  // The codes of all cells before and after a place, the nearest cell last.
-  std::array<uint32_t, kMaxSide + 1> before;
-  std::array<uint32_t, kMaxSide + 1> after;
-
-  for (int direction = 0; direction < kDirections; ++direction) {
-    const int down = kSteps[direction][0];
-    const int across = kSteps[direction][1];
-    const int step = down * width + across;
-    for (int start = 0; start < num_cells; ++start) {
-      const int y = start / width;
-      const int x = start % width;
-      // A line starts at a cell without predecessor.
-      const int column_before = x - across;
-      if (y - down >= 0 && column_before >= 0 && column_before < width) continue;
-      const int columns = across > 0 ? width - x : across < 0 ? x + 1 : kMaxSide;
-      const auto length = static_cast<size_t>(std::min(down > 0 ? height - y : kMaxSide, columns));
-      before[0] = after[length] = 0;
-      for (size_t i = 0; i < length; ++i) {
-        const int cell = start + static_cast<int>(i) * step;
-        states[i] = own[cell] > 0.5f ? 1 : other[cell] > 0.5f ? 2 : 0;
-        before[i + 1] = before[i] * kStates + states[i];
-      }
-      for (size_t i = length; i-- > 0;) after[i] = after[i + 1] * kStates + states[i];
-      for (size_t i = 0; i < length; ++i) {
-        const size_t left = std::min(i, static_cast<size_t>(reach_));
-        const size_t right = std::min(length - 1 - i, static_cast<size_t>(reach_));
-        const uint32_t left_side = first_side_[left] + before[i] - before[i - left] * powers[left];
-        const uint32_t right_side =
-            first_side_[right] + after[i + 1] - after[i + 1 + right] * powers[right];
-        const int cell = start + static_cast<int>(i) * step;
-        patterns[kDirections * cell + direction] = pattern(states[i], left_side, right_side);
-      }
+  for (int y = 0; y < height; ++y, own += width, other += width) {
+    for (int x = 0; x < width; ++x) {
+      first[y * pitch + x] = own[x] > 0.5f ? 2 : other[x] > 0.5f ? 3 : 1;
+    }
+  }
+  const simd::Kernels& kernels = simd::kernels();
+  for (const int step : {1, pitch, pitch + 1, pitch - 1}) {
+    for (int y = 0; y < height; ++y, patterns += width) {
+      kernels.line_patterns(first + y * pitch, step, width, reach_,
+                            static_cast<int32_t>(num_pairs_), patterns);
     }
   }
 }

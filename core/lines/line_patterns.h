@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "simd/kernels.h"
+
 namespace tengen {
 
 // Planes [num_planes, height, width]: plane 1 shows own stones, plane 2 the opponent's.
@@ -36,20 +38,21 @@ class LinePatterns {
   // read a line, they show one.
   std::vector<float> inputs() const;
 
-  // Writes the patterns of the lines through each cell of a position, [height * width,
-  // kDirections]. Throws Error if the board is larger than kMaxSide.
+  // Writes the patterns of the lines through each cell of a position, [kDirections, height *
+  // width], and unspecified numbers at up to kPadding more places. Throws Error if the board is
+  // larger than kMaxSide.
   void find(const LinesBoard& board, const float* planes, uint32_t* patterns) const;
+  static constexpr int kPadding = simd::kOverread;
 
  private:
-  static constexpr int kStates = 3;  // of a cell on the board
-
-  // A side is the cells on one side of a cell. Sides are numbered by size, then by their cells.
-  uint32_t pattern(uint32_t state, uint32_t side, uint32_t other_side) const;
+  static constexpr int kStates = 3;  // of a cell on the board: empty, own, opponent's
 
   int reach_;
+  // A side is the cells on one side of a cell. Its number is the sum of t 3^i over these cells,
+  // where the nearest has i = 0; t is 0 off the board, and 1 plus the cell's state otherwise. The
+  // pattern of state s and sides a <= b is s num_pairs_ + b (b + 1) / 2 + a.
   uint32_t num_sides_;
-  uint32_t num_pairs_;                       // of sides, without their order
-  uint32_t first_side_[kMaxReach + 2] = {};  // by number of cells
+  uint32_t num_pairs_;
 };
 
 }  // namespace tengen

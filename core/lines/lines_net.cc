@@ -87,7 +87,7 @@ void LinesNet::evaluate(const LinesBoard& board, const float* planes, int num_ro
   const int num_cells = board.height * board.width;
   const auto cells_size = static_cast<size_t>(num_cells);
   const auto width = static_cast<size_t>(width_);
-  std::vector<uint32_t> rows(LinePatterns::kDirections * cells_size);
+  std::vector<uint32_t> rows(LinePatterns::kDirections * cells_size + LinePatterns::kPadding);
   std::vector<float> cells(cells_size * width);
   std::vector<float> pooled(static_cast<size_t>(context_.num_inputs()));
   std::vector<float> context(static_cast<size_t>(context_.padded()));

@@ -14,7 +14,7 @@ struct CellsShape {
 };
 
 // From the features [U, width] of patterns, computes the features of all cells [N, K, width]: those
-// of a cell's four patterns, rows[N, K, 4] of `table`, are summed, then rectified. `mean` and `top`
+// of a cell's four patterns, rows[N, 4, K] of `table`, are summed, then rectified. `mean` and `top`
 // [N, width] are the mean and the maximum of each position's cells.
 void sum_lines(const CellsShape& shape, const float* table, const uint32_t* rows, float* cells,
                float* mean, float* top);

@@ -33,7 +33,9 @@ struct Layers {
         for (size_t k = 0; k < num_cells; ++k) {
           const size_t cell = n * num_cells + k;
           double x = 0.0;
-          for (size_t line = 0; line < 4; ++line) x += table[rows[4 * cell + line] * width + c];
+          for (size_t line = 0; line < 4; ++line) {
+            x += table[rows[(4 * n + line) * num_cells + k] * width + c];
+          }
           x = std::max(x, 0.0);
           sum += x;
           top = std::max(top, x);

@@ -75,14 +75,15 @@ auto find_patterns(const LinePatterns& patterns, Array<const float, 4> planes) {
   const LinesBoard board = board_of(planes);
   const size_t num_positions = planes.shape(0);
   const size_t num_cells = planes.shape(2) * planes.shape(3);
-  auto rows = make_array<uint32_t, 3>({num_positions, num_cells, LinePatterns::kDirections});
+  auto rows = make_array<uint32_t, 3>({num_positions, LinePatterns::kDirections, num_cells});
   std::vector<int64_t> found;
   {
     const nb::gil_scoped_release release;
-    const size_t lines = num_cells * LinePatterns::kDirections;
+    const size_t num_lines = num_cells * LinePatterns::kDirections;
+    std::vector<uint32_t> one(num_lines + LinePatterns::kPadding);
     for (size_t n = 0; n < num_positions; ++n) {
-      patterns.find(board, planes.data() + n * planes.shape(1) * num_cells,
-                    rows.data() + n * lines);
+      patterns.find(board, planes.data() + n * planes.shape(1) * num_cells, one.data());
+      std::copy_n(one.data(), num_lines, rows.data() + n * num_lines);
     }
     std::vector<uint32_t> place(patterns.size());
     for (size_t i = 0; i < rows.size(); ++i) place[rows.data()[i]] = 1;
@@ -106,7 +107,7 @@ using Rows = Array<const uint32_t, 3>;
 
 void check_rows(const Rows& rows, size_t num_patterns) {
   const uint32_t* const end = rows.data() + rows.size();
-  check(rows.shape(2) == LinePatterns::kDirections &&
+  check(rows.shape(1) == LinePatterns::kDirections &&
             std::all_of(rows.data(), end, [&](uint32_t row) { return row < num_patterns; }),
         "rows", std::to_string(num_patterns), "must be those of the patterns");
 }
@@ -114,9 +115,9 @@ void check_rows(const Rows& rows, size_t num_patterns) {
 void check_shape(bool is_right) { check(is_right, "arrays", "of cells", "have other sizes"); }
 
 auto py_sum_lines(Array<const float, 2> table, Rows rows) {
-  const CellsShape shape = shape_of(rows.shape(0), rows.shape(1), table.shape(1));
+  const CellsShape shape = shape_of(rows.shape(0), rows.shape(2), table.shape(1));
   check_rows(rows, table.shape(0));
-  auto cells = make_array<float, 3>({rows.shape(0), rows.shape(1), table.shape(1)});
+  auto cells = make_array<float, 3>({rows.shape(0), rows.shape(2), table.shape(1)});
   auto mean = make_array<float, 2>({rows.shape(0), table.shape(1)});
   auto top = make_array<float, 2>({rows.shape(0), table.shape(1)});
   {
@@ -132,7 +133,7 @@ auto py_sum_lines_gradient(Rows rows, size_t num_patterns, Array<const float, 3>
                            Array<const float, 2> top_gradient) {
   const CellsShape shape = shape_of(cells.shape(0), cells.shape(1), cells.shape(2));
   check_rows(rows, num_patterns);
-  check_shape(rows.shape(0) == cells.shape(0) && rows.shape(1) == cells.shape(1) &&
+  check_shape(rows.shape(0) == cells.shape(0) && rows.shape(2) == cells.shape(1) &&
               cells_gradient.size() == cells.size());
   for (const auto* each : {&top, &mean_gradient, &top_gradient}) {
     check_shape(each->size() == cells.shape(0) * cells.shape(2));
@@ -194,7 +195,7 @@ void bind_lines(nb::module_& m) {
       .def("inputs", &pattern_inputs, "Returns the inputs of all patterns, [patterns, inputs].")
       .def("find", &find_patterns, "planes"_a.noconvert(),
            "Returns the patterns int64 [U] of positions [N, C, H, W], and for the four lines "
-           "through each cell the index uint32 [N, H * W, 4] of its pattern.");
+           "through each cell the index uint32 [N, 4, H * W] of its pattern.");
   m.def("sum_lines", &py_sum_lines, "table"_a.noconvert(), "rows"_a.noconvert(),
         "Returns the features of cells [N, K, F], their mean and maximum [N, F]; see "
         "lines/lines_training.h.");

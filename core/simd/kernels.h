@@ -50,10 +50,16 @@ struct Kernels {
   // total[i] += the sum over r of x[r * n + i].
   void (*add_bytes)(const uint8_t* x, size_t n, size_t num_rows, uint32_t* total);
 
-  // The next five are for core/lines. `width` and `num_outputs` are multiples of kLanes.
+  // The next six are for core/lines. `width` and `num_outputs` are multiples of kLanes.
+
+  // Writes the patterns (core/lines/line_patterns.h) of the lines through n cells. `cells` has 0
+  // for a cell off the board, 1 plus its state otherwise. The next cells of the line through
+  // cells[i] are cells[i - step] and cells[i + step]. Reads and writes complete blocks.
+  void (*line_patterns)(const int32_t* cells, ptrdiff_t step, int n, int reach, int32_t num_pairs,
+                        uint32_t* out);
 
   // cells[k * width + c] = max(0, the sum of table[row * width + c] over the four rows of cell k,
-  // rows[4 * k] to rows[4 * k + 3]).
+  // rows[k], rows[num_cells + k] and so on.
   void (*sum_rows)(const float* table, int width, const uint32_t* rows, int num_cells,
                    float* cells);
 

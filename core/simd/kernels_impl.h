@@ -146,13 +146,33 @@ void add_bytes(const uint8_t* x, size_t n, size_t num_rows, uint32_t* total) {
     for (size_t i = 0; i < n; ++i) total[i] += x[i];
 }
 
+void line_patterns(const int32_t* cells, ptrdiff_t step, int n, int reach, int32_t num_pairs,
+                   uint32_t* out) {
+  const Ints three = splat(3);
+  for (int i = 0; i < n; i += kLanes, cells += kLanes, out += kLanes) {
+    Ints left = splat(0);
+    Ints right = splat(0);
+    for (int k = reach; k > 0; --k) {
+      left = left * three + read(cells - k * step);
+      right = right * three + read(cells + k * step);
+    }
+    const Ints is_left = left > right;
+    const Ints high = choose(is_left, left, right);
+    const Ints low = choose(is_left, right, left);
+    const Ints twice = high * high + high;
+    const Ints half = each<Ints>([](auto v) { return v >> 1; }, twice);
+    const Ints state = read(cells) + splat(-1);
+    write(out, state * splat(num_pairs) + half + low);
+  }
+}
+
 void sum_rows(const float* table, int width, const uint32_t* rows, int num_cells, float* cells) {
   const auto size = static_cast<size_t>(width);
-  for (int k = 0; k < num_cells; ++k, rows += 4, cells += size) {
+  for (int k = 0; k < num_cells; ++k, ++rows, cells += size) {
     const float* a = table + rows[0] * size;
-    const float* b = table + rows[1] * size;
-    const float* c = table + rows[2] * size;
-    const float* d = table + rows[3] * size;
+    const float* b = table + rows[num_cells] * size;
+    const float* c = table + rows[2 * num_cells] * size;
+    const float* d = table + rows[3 * num_cells] * size;
     for (size_t i = 0; i < size; i += kLanes) {
       const Floats sum = (load(a + i) + load(b + i)) + (load(c + i) + load(d + i));
       store(cells + i, maximum(sum, splat(0.0f)));
@@ -165,7 +185,7 @@ void spread_rows(const float* cells, const float* gradient, const float* each, c
                  float* table_gradient) {
   const auto size = static_cast<size_t>(width);
   const Floats zero = splat(0.0f);
-  for (int k = 0; k < num_cells; ++k, rows += 4, cells += size, gradient += size) {
+  for (int k = 0; k < num_cells; ++k, ++rows, cells += size, gradient += size) {
     for (size_t i = 0; i < size; i += kLanes) {
       const Floats cell = load(cells + i);
       const Floats of_top = load(first + i);
@@ -175,7 +195,7 @@ void spread_rows(const float* cells, const float* gradient, const float* each, c
       const Floats kept = choose(cell > zero, sum, zero);
       // Some of the four rows may be the same.
       for (int line = 0; line < 4; ++line) {
-        float* row = table_gradient + rows[line] * size + i;
+        float* row = table_gradient + rows[line * num_cells] * size + i;
         store(row, load(row) + kept);
       }
     }
@@ -249,6 +269,7 @@ const Kernels kTable = {TENGEN_KERNEL_NAME,
                         &centre_bfloat16,
                         &nonzero_bits,
                         &add_bytes,
+                        &line_patterns,
                         &sum_rows,
                         &spread_rows,
                         &pool,

@@ -192,6 +192,32 @@ std::vector<float> spread(Rng& rng, size_t n) {
   return x;
 }
 
+// Patterns are equal to those that a scalar loop computes.
+void check_patterns(const simd::Kernels& set, int n) {
+  Rng rng(10, 1, static_cast<uint64_t>(n), 0, Purpose::kTest);
+  for (int reach = 1; reach <= 5; ++reach) {
+    for (const int step : {1, n + 1, n + 2}) {
+      const int before = reach * step;
+      std::vector<int32_t> cells(static_cast<size_t>(2 * before + n + simd::kOverread));
+      for (int32_t& cell : cells) cell = static_cast<int32_t>(rng.below(4));
+      std::vector<uint32_t> found(static_cast<size_t>(n + simd::kOverread) + 1, 7);
+      const int32_t* const first = cells.data() + before;
+      set.line_patterns(first, step, n, reach, 1000003, found.data());
+      TENGEN_CHECK(found.back() == 7);
+      for (int i = 0; i < n; ++i) {
+        int side = 0, other = 0, factor = 1;
+        for (int k = 1; k <= reach; ++k, factor *= 3) {
+          side += factor * first[i - k * step];
+          other += factor * first[i + k * step];
+        }
+        if (side > other) std::swap(side, other);
+        const int pattern = (first[i] - 1) * 1000003 + other * (other + 1) / 2 + side;
+        TENGEN_CHECK(static_cast<int32_t>(found[static_cast<size_t>(i)]) == pattern);
+      }
+    }
+  }
+}
+
 // The layers are near sums in double precision, and have the bits of the baseline.
 void check_layers(const simd::Kernels& set, const simd::Kernels& baseline, int num_cells,
                   int width) {
@@ -221,10 +247,11 @@ void check_layers(const simd::Kernels& set, const simd::Kernels& baseline, int n
     for (size_t c = 0; c < size; ++c) {
       double of_top = top_gradient[c];
       for (size_t k = 0; k < cells_size; ++k) {
-        double sum = weights[k * size + c] + bias[c];
-        if (cells[k * size + c] == top[c]) sum += std::exchange(of_top, 0.0);
-        if (cells[k * size + c] <= 0.0f) sum = 0.0;
-        for (size_t line = 0; line < 4; ++line) gradient[rows[4 * k + line] * size + c] += sum;
+        double slope = weights[k * size + c] + bias[c];
+        if (cells[k * size + c] == top[c]) slope += std::exchange(of_top, 0.0);
+        if (cells[k * size + c] <= 0.0f) slope = 0.0;
+        for (size_t line = 0; line < 4; ++line)
+          gradient[rows[line * cells_size + k] * size + c] += slope;
       }
       TENGEN_CHECK(first_of_top[c] == 0.0f);
     }
@@ -235,7 +262,8 @@ void check_layers(const simd::Kernels& set, const simd::Kernels& baseline, int n
       double total = 0.0, most = 0.0, product = bias[c];
       for (size_t k = 0; k < cells_size; ++k) {
         double cell = 0.0;
-        for (size_t line = 0; line < 4; ++line) cell += table[rows[4 * k + line] * size + c];
+        for (size_t line = 0; line < 4; ++line)
+          cell += table[rows[line * cells_size + k] * size + c];
         cell = std::max(cell, 0.0);
         TENGEN_CHECK(std::abs(cells[k * size + c] - cell) < 1e-6);
         total += cell;
@@ -276,6 +304,7 @@ int main() {
     for (const int num_cells : {1, 3, 81, 361}) {
       for (const int width : {16, 64, 80, 128}) check_layers(*set, *baseline, num_cells, width);
     }
+    for (const int n : {1, 9, 16, 19}) check_patterns(*set, n);
     Rng rng(9, 0, 0, 0, Purpose::kTest);
     for (const size_t n : {1u, 7u, 16u, 100u, 3001u}) check_bytes(*set, rng, n);
     for (size_t n = 0; n <= 100; ++n) check_bits(*set, rng, n);

@@ -38,8 +38,9 @@ inline Lanes<T> operator+(Lanes<T> a, Lanes<T> b) {
 inline Floats operator-(Floats a, Floats b) {
   return each<Floats>([](auto u, auto v) { return u - v; }, a, b);
 }
-inline Floats operator*(Floats a, Floats b) {
-  return each<Floats>([](auto u, auto v) { return u * v; }, a, b);
+template <class T>
+inline Lanes<T> operator*(Lanes<T> a, Lanes<T> b) {
+  return each<Lanes<T>>([](auto u, auto v) { return u * v; }, a, b);
 }
 inline Floats operator/(Floats a, Floats b) {
   return each<Floats>([](auto u, auto v) { return u / v; }, a, b);
@@ -72,10 +73,12 @@ template <class T>
   return v;
 }
 inline Floats load(const float* p) { return read(p); }
-inline void store(float* p, const Floats& v) {
+template <class To, class T>
+[[gnu::always_inline]] inline void write(To* p, const Lanes<T>& v) {
 #pragma GCC unroll 4
   for (int i = 0; i < v.kParts; ++i) std::memcpy(p + i * v.kNative, &v.part[i], sizeof v.part[i]);
 }
+inline void store(float* p, const Floats& v) { write(p, v); }
 
 inline Ints indices_from(int begin) {
   constexpr int32_t kFirst[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};

@@ -93,7 +93,7 @@ class _SumLines(torch.autograd.Function):
         Args:
             ctx: What torch keeps for the gradient.
             features: Features of the patterns, ``[U, F]`` float32.
-            rows: Patterns of the lines through each cell, ``[B, A, 4]`` uint32.
+            rows: Patterns of the lines through each cell, ``[B, 4, A]`` uint32.
         """
         outputs = _core.sum_lines(_to_core(features), rows)
         cells, mean, top = (_from_core(x, features) for x in outputs)
