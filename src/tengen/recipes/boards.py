@@ -24,8 +24,9 @@ from tengen.errors import UsageError
 from tengen.evaluation import LadderConfig
 from tengen.experience import SamplesPerInsertConfig, WindowConfig
 from tengen.games import OPENSPIEL_PREFIX, open_game
-from tengen.learners import LearnerConfig
+from tengen.learners import AdamWConfig, LearnerConfig, OptimizerConfig, SgdConfig
 from tengen.nets import NetConfig, parse_net
+from tengen.nets.lines import LinesConfig
 from tengen.roles import RunConfig
 from tengen.search import PlayConfig, SearchConfig
 
@@ -148,10 +149,16 @@ def gomoku(task: str, num_threads: int) -> RunConfig:
         "gomoku",
         int(task.split("/")[1]),
         num_threads,
-        net=parse_net("2x32"),
+        # Measured in benchmarks/results/recipes.md. It evaluates so fast on CPUs that
+        # searches may be twice as deep.
+        net=LinesConfig(),
         search=SearchConfig(policy="gumbel"),
-        games_per_generation=384,
+        games_per_generation=256,
         samples_per_row=8.0,
+        full_simulations=64,
+        num_slots=64,
+        optimizer=AdamWConfig(learning_rate=0.01, weight_decay=0.01),
+        stages=(),
     )
 
 
@@ -188,6 +195,10 @@ def _board(
     search: SearchConfig,
     games_per_generation: int,
     samples_per_row: float,
+    full_simulations: int = 32,
+    num_slots: int = 32,
+    optimizer: OptimizerConfig | None = None,
+    stages: tuple[NetStage, ...] = GROWTH,
     play: PlayConfig = _PLAY,
 ) -> RunConfig:
     config = RunConfig(
@@ -196,17 +207,17 @@ def _board(
         net=net,
         agent=AlphaZero(
             play=play,
-            stages=GROWTH,
+            stages=stages,
             actor=SelfplayConfig(
                 games_per_generation=games_per_generation,
                 search=search,
-                full_simulations=32,
+                full_simulations=full_simulations,
                 max_opening_plies=size // 2,
-                num_slots=32,
+                num_slots=num_slots,
                 temperature_halflife=size / 2,
             ),
         ),
-        learner=LearnerConfig(batch_size=256),
+        learner=LearnerConfig(batch_size=256, optimizer=optimizer or SgdConfig()),
         store=WindowConfig(
             min_rows=8_000,
             max_rows=1_000_000,
