@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from tengen import _core
 from tengen.config import check
@@ -131,6 +131,27 @@ class NetConfig(OpenConfig, package="tengen.nets"):
             UsageError: The network cannot grow at all, or cannot grow into ``new``.
         """
         self._refuse_growth()
+
+    def _of_my_kind(self, other: NetConfig) -> Self:
+        """Returns ``other``.
+
+        Raises:
+            UsageError: ``other`` is of a different kind.
+        """
+        if not isinstance(other, type(self)):
+            raise UsageError(f"net.kind ({other.kind}) must stay {self.kind}; keep it")
+        return other
+
+    def _check_kept(self, new: NetConfig, *names: str) -> None:
+        for name in names:
+            before, after = getattr(self, name), getattr(new, name)
+            check(after == before, name, after, f"must stay {before}; keep it")
+
+    def _check_not_shrunk(self, new: NetConfig, *names: str) -> None:
+        for name in names:
+            before, after = getattr(self, name), getattr(new, name)
+            rule = f"must not shrink from {before}; raise it"
+            check(after >= before, name, after, rule)
 
     def _refuse_growth(self) -> NoReturn:
         raise UsageError(f"net ({self.kind}) cannot grow; leave agent.stages out")

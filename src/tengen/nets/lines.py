@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -126,6 +127,27 @@ class LinesConfig(NetConfig):
                 for layer in layers
             ],
         )
+
+    def grown(self, size: NetConfig) -> LinesConfig:
+        """Returns a copy of this config with the units and channels of ``size``.
+
+        Raises:
+            UsageError: ``size`` is of a different kind.
+        """
+        size = self._of_my_kind(size)
+        return dataclasses.replace(
+            self, num_hidden=size.num_hidden, num_channels=size.num_channels
+        )
+
+    def check_grows(self, new: NetConfig) -> None:
+        """Checks that this network can grow into ``new``; see ``LinesNet.grown``.
+
+        Raises:
+            UsageError: ``new`` has fewer units or channels, or another reach.
+        """
+        new = self._of_my_kind(new)
+        self._check_not_shrunk(new, "num_hidden", "num_channels")
+        self._check_kept(new, "reach")
 
     def signature(self, wanted: Signature) -> Signature:
         """Returns ``wanted``; see ``NetConfig.signature``.

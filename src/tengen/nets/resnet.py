@@ -120,7 +120,7 @@ class ResNetConfig(NetConfig):
         Raises:
             UsageError: ``size`` is of a different kind.
         """
-        size = self._checked_kind(size)
+        size = self._of_my_kind(size)
         return dataclasses.replace(
             self, num_blocks=size.num_blocks, num_channels=size.num_channels
         )
@@ -135,22 +135,12 @@ class ResNetConfig(NetConfig):
         Raises:
             UsageError: ``new`` is smaller or differs in another field.
         """
-        new = self._checked_kind(new)
-        for name in ("num_blocks", "num_channels", "head_channels"):
-            before, after = getattr(self, name), getattr(new, name)
-            rule = f"must not shrink from {before}; raise it"
-            check(after >= before, name, after, rule)
-        for name in ("pool_every", "mixed_sizes"):
-            before, after = getattr(self, name), getattr(new, name)
-            check(after == before, name, after, f"must stay {before}; keep it")
+        new = self._of_my_kind(new)
+        self._check_not_shrunk(new, "num_blocks", "num_channels", "head_channels")
+        self._check_kept(new, "pool_every", "mixed_sizes")
         for name in ("auxiliary", "lead"):
             before, after = getattr(self, name), getattr(new, name)
             check(after or not before, name, after, "must stay True; keep it")
-
-    def _checked_kind(self, other: NetConfig) -> ResNetConfig:
-        if not isinstance(other, ResNetConfig):
-            raise UsageError(f"net.kind ({other.kind}) must stay {self.kind}; keep it")
-        return other
 
 
 def parse_net(text: str) -> ResNetConfig:

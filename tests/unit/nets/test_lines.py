@@ -1,12 +1,14 @@
 """The network of line patterns, compared with one that looks at each line by itself."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from tengen import games
 from tengen.errors import UsageError
-from tengen.nets import board_of
+from tengen.nets import ResNetConfig, board_of
 from tengen.nets.lines import LinesConfig
 from tengen.tensors import BoardSpec
 from tests.refusals import refused
@@ -121,6 +123,33 @@ def test_it_is_equivariant_under_all_symmetries():
             found = net(seen)
             assert torch.allclose(found[0], wanted.flatten(1), atol=1e-5)
             assert torch.allclose(found[1], value, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [(16, 48), (32, 32), (48, 64)])
+def test_growing_keeps_outputs_and_new_channels_learn(size):
+    net, planes = built("gomoku/6", reach=2), planes_of("gomoku/6", 4)
+    config = replace(net.config, num_hidden=size[0], num_channels=size[1])
+    assert net.config.grown(config) == config
+    grown = net.grown(config)
+    for one, other in zip(net(planes), grown(planes), strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
+    grown(planes)[0].square().sum().backward()
+    new = grown.policy.weight.grad[32:]
+    assert new.abs().sum() > 0 or size[1] == 32
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (LinesConfig(num_hidden=16, num_channels=16), "num_channels (16)"),
+        (LinesConfig(num_hidden=16, num_channels=32, reach=3), "reach (3)"),
+        (ResNetConfig(num_blocks=2, num_channels=32), "net.kind (resnet)"),
+    ],
+)
+def test_into_what_it_does_not_grow(config, message):
+    net = built("gomoku/6", reach=2)
+    with refused(UsageError, message):
+        net.grown(config)
 
 
 def test_weights_fit_boards_of_any_size():

@@ -205,3 +205,22 @@ class BoardNet(Net):
         share = outcome.softmax(1)
         value = share[:, 0] - share[:, 2]
         return {"policy": policy, "value": value, **answers}, {}
+
+
+def embed(
+    old: Tensor, new: Tensor, axes: tuple[Tensor | None, Tensor | None] = (None, None)
+) -> None:
+    """Copies ``old`` into ``new``; sets weights from new inputs to old outputs to 0.
+
+    Args:
+        old: A tensor of a network that grows.
+        new: The tensor of the larger network; it is changed.
+        axes: The new index of each old index on axes 0 and 1; None for the same.
+    """
+    rows = torch.arange(old.shape[0]) if axes[0] is None else axes[0]
+    if old.dim() == 1:
+        new[rows] = old
+        return
+    columns = torch.arange(old.shape[1]) if axes[1] is None else axes[1]
+    new[rows] = 0.0
+    new[rows[:, None], columns[None, :]] = old

@@ -29,8 +29,9 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from tengen import _core
+from tengen.nets.config import NetConfig
 from tengen.nets.lines import FIRST_OTHER_PLANE, LinesConfig
-from tengen.nets.modules.board_net import BoardNet
+from tengen.nets.modules.board_net import BoardNet, embed
 from tengen.tensors import Signature
 
 
@@ -72,6 +73,33 @@ class LinesNet(BoardNet):
         others = planes[:, FIRST_OTHER_PLANE:].mean((2, 3))
         context = self.context(torch.cat([mean, top, others], 1)).relu()
         return _DotCells.apply(cells, self.policy(context)), self.value(context)
+
+    def grown(self, config: NetConfig) -> LinesNet:
+        """Returns a larger network with the same outputs, on the CPU.
+
+        Nothing that is old reads what is new.
+
+        Args:
+            config: A config with at least as many units and channels, otherwise equal.
+
+        Raises:
+            UsageError: ``config`` is smaller or differs in another field.
+        """
+        self.config.check_grows(config)
+        assert isinstance(config, LinesConfig)
+        grown = LinesNet(self.wanted, config).train(self.training)
+        num_old, num_new = self.config.num_channels, config.num_channels
+        old = torch.arange(num_old)
+        # Means, then maxima, then the other planes.
+        others = torch.arange(self.context.in_features - 2 * num_old) + 2 * num_new
+        pooled = torch.cat([old, old + num_new, others])
+        for layer in (grown.policy.weight, grown.policy.bias):
+            nn.init.zeros_(layer)
+        target = grown.state_dict()
+        for name, tensor in self.state_dict().items():
+            columns = pooled if name == "context.weight" else None
+            embed(tensor.cpu(), target[name], (None, columns))
+        return grown
 
 
 @functools.cache

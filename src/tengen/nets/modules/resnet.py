@@ -19,6 +19,7 @@ from tengen.nets.modules.board_net import (
     Auxiliary,
     AuxiliaryHeads,
     BoardNet,
+    embed,
     score_moments,
 )
 from tengen.nets.modules.heads import GlobalPool, PolicyHead, ValueHead
@@ -197,7 +198,7 @@ def grow_net(net: ResNet, config: NetConfig) -> ResNet:
     old = {name: tensor.cpu() for name, tensor in net.state_dict().items()}
     for name, target in grown.state_dict().items():
         if name in old:
-            _embed(old[name], target, axes.of(name))
+            embed(old[name], target, axes.of(name))
     return grown
 
 
@@ -257,17 +258,6 @@ class _AxisMaps:
 def _three_sections(index: Tensor, size: int) -> Tensor:
     """Returns the map of an axis with three pooled values per channel of ``size``."""
     return torch.cat([index + section * size for section in range(3)])
-
-
-def _embed(old: Tensor, new: Tensor, axes: tuple[Tensor | None, Tensor | None]) -> None:
-    """Copies ``old`` into ``new``; sets weights from new inputs to old outputs to 0."""
-    rows = torch.arange(old.shape[0]) if axes[0] is None else axes[0]
-    if old.dim() == 1:
-        new[rows] = old
-        return
-    columns = torch.arange(old.shape[1]) if axes[1] is None else axes[1]
-    new[rows] = 0.0
-    new[rows[:, None], columns[None, :]] = old
 
 
 build = ResNet
