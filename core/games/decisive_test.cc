@@ -123,6 +123,55 @@ void check_game(const G& game, uint64_t index, int num_cells_used, int every) {
 
 }  // namespace
 
+int num_after = 0;
+
+// What is found around the last moves is equal to what is found on the complete board.
+template <HasForcingAfter G>
+void check_after(const G& game, uint64_t index) {
+  Rng rng(3, 0, index, 0, Purpose::kTest);
+  auto state = game.initial_state();
+  std::vector<uint16_t> actions(kMost), forcing(kMost), found(kMost), expected(kMost);
+  const auto play_any = [&](auto& from) {
+    const int count = game.legal_actions(from, actions.data());
+    const int most = std::min(count, 14);
+    game.apply(from, actions[rng.below(static_cast<uint32_t>(most))]);
+  };
+  // Plays a move that the rules do not refute at once. Returns false if there is none.
+  const auto play = [&](auto& from) {
+    const Near before = game.near_actions(from, actions.data());
+    if (before.is_won || before.is_lost || (before.count == 0 && !before.is_open)) return false;
+    if (before.is_open) {
+      play_any(from);
+    } else {
+      game.apply(from, actions[0]);
+    }
+    const Near after = game.near_after(from, found.data());
+    const Near wanted = game.near_actions(from, expected.data());
+    TENGEN_CHECK(after.is_open == wanted.is_open && after.count == wanted.count);
+    TENGEN_CHECK(after.is_won == wanted.is_won && after.is_lost == wanted.is_lost);
+    TENGEN_CHECK(std::equal(found.begin(), found.begin() + after.count, expected.begin()));
+    num_after += after.count;
+    return true;
+  };
+  while (game.outcome(state) == Outcome::kOngoing) {
+    const int num_forcing = game.forcing_actions(state, forcing.data());
+    auto next = state;
+    if (!play(next)) break;
+    const int action = next.last_move;
+    if (game.outcome(next) != Outcome::kOngoing || !play(next)) break;
+    const int num_found =
+        game.forcing_after(next, forcing.data(), num_forcing, action, found.data());
+    const int num_wanted = game.forcing_actions(next, expected.data());
+    TENGEN_CHECK(std::is_sorted(found.begin(), found.begin() + num_found));
+    TENGEN_CHECK(std::includes(found.begin(), found.begin() + num_found, expected.begin(),
+                               expected.begin() + num_wanted));
+    for (int i = 0; i < num_found; ++i) {
+      TENGEN_CHECK(game.is_legal(next, found[static_cast<size_t>(i)]));
+    }
+    game.apply(state, action);
+  }
+}
+
 // The wins by force are those that playing all moves finds, unless they need many threats.
 template <HasForcing G>
 void check_wins_by_force(const G& game, int num_plies) {
@@ -152,6 +201,13 @@ void check_wins_by_force(const G& game, int num_plies) {
 }
 
 int main() {
+  for (uint64_t index = 0; index < 200; ++index) {
+    check_after(Gomoku(6), index);
+    check_after(Gomoku(9), index);
+    check_after(Gomoku(15), index);
+    check_after(Gomoku(8, true), index);
+  }
+  TENGEN_CHECK(num_after > 1000);
   check_wins_by_force(Gomoku(7), 16);
   check_wins_by_force(Connect4(), 42);
   for (const std::string name : {"tictactoe", "connect4", "gomoku/5", "gomoku/6/exact", "gomoku/9",

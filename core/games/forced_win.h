@@ -33,29 +33,56 @@ concept HasForcing =
 // to the search, which finds it a few moves later.
 inline constexpr int kMostThreats = 30;
 
+// A game that finds threats faster if it knows those before the last moves.
+template <class G>
+concept HasForcingAfter = HasForcing<G> && requires(const G game, const typename G::State& view,
+                                                    const uint16_t* before, uint16_t* actions) {
+  // near_actions(), if the side that made the last move could not win before it, and the other
+  // side cannot win now.
+  { game.near_after(view, actions) } -> std::same_as<Near>;
+  // forcing_actions() and maybe more legal actions, ascending, given the same for two moves
+  // before (an array and its size), and the action of the side to move in between.
+  { game.forcing_after(view, before, 0, 0, actions) } -> std::same_as<int>;
+};
+
 // Returns the first move of a win by force, or -1; counts `num_left` down for each threat that can
 // be parried. `near` and its `actions` are the result of near_actions() for `state`, which is not
-// terminal, and neither won nor lost.
+// terminal, and neither won nor lost; `threats` are the forcing_actions() and maybe more.
 template <HasForcing G>
 int forced_win(const G& game, const typename G::State& state, const Near& near,
-               const uint16_t* actions, int& num_left) {
-  std::array<uint16_t, G::kMostActions> threats;
+               const uint16_t* actions, const uint16_t* threats, int num_threats, int& num_left) {
   std::array<uint16_t, G::kMostActions> replies;
-  const int num_threats = game.forcing_actions(state, threats.data());
+  std::array<uint16_t, G::kMostActions> parries;
+  std::array<uint16_t, G::kMostActions> next_threats;
+  const auto near_after = [&](const typename G::State& view, uint16_t* out) {
+    if constexpr (HasForcingAfter<G>) {
+      return game.near_after(view, out);
+    } else {
+      return game.near_actions(view, out);
+    }
+  };
   for (int i = 0; i < num_threats; ++i) {
-    const uint16_t action = threats[static_cast<size_t>(i)];
+    const uint16_t action = threats[i];
     if (!near.is_open && !std::binary_search(actions, actions + near.count, action)) continue;
     typename G::State next = state;
     game.apply(next, action);
-    const Near reply = game.near_actions(next, replies.data());
+    const Near reply = near_after(next, replies.data());
     if (reply.is_lost) return action;
     if (reply.count != 1 || reply.is_won) continue;  // no threat, or the opponent wins
     if (num_left-- <= 0) return -1;
     game.apply(next, replies[0]);
-    const Near then = game.near_actions(next, replies.data());
+    const Near then = near_after(next, parries.data());
     if (then.is_won) return action;
     if ((then.count == 0 && !then.is_open) || then.is_lost) continue;
-    if (forced_win(game, next, then, replies.data(), num_left) >= 0) return action;
+    int num_next;
+    if constexpr (HasForcingAfter<G>) {
+      num_next = game.forcing_after(next, threats, num_threats, action, next_threats.data());
+    } else {
+      num_next = game.forcing_actions(next, next_threats.data());
+    }
+    const int first =
+        forced_win(game, next, then, parries.data(), next_threats.data(), num_next, num_left);
+    if (first >= 0) return action;
   }
   return -1;
 }
@@ -65,8 +92,10 @@ template <HasForcing G>
 Decisive near_or_forced(const G& game, const typename G::State& state, uint16_t* actions) {
   const Near near = game.near_actions(state, actions);
   if ((near.count == 0 && !near.is_open) || near.is_won || near.is_lost) return near;
+  std::array<uint16_t, G::kMostActions> threats;
+  const int num_threats = game.forcing_actions(state, threats.data());
   int num_left = kMostThreats;
-  const int first = forced_win(game, state, near, actions, num_left);
+  const int first = forced_win(game, state, near, actions, threats.data(), num_threats, num_left);
   if (first < 0) {
     if (near.is_open) return {.count = game.legal_actions(state, actions)};
     return near;

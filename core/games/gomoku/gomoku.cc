@@ -101,15 +101,78 @@ Gomoku::Stones Gomoku::winning_cells(const State& state, size_t player) const {
       if (any != 0) add_moved_up(starts, k * step, num_words_, found);
     }
   }
+  for (size_t word = 0; word < num_words_; ++word) found[word] &= empty[word];
+  if (exactly_five_) remove_long_rows(stones, found);
+  return found;
+}
+
+void Gomoku::remove_long_rows(const Stones& stones, Stones& cells) const {
   for (size_t word = 0; word < num_words_; ++word) {
-    found[word] &= empty[word];
-    if (!exactly_five_) continue;
-    for_each_bit(found[word], [&](int bit) {
+    for_each_bit(cells[word], [&](int bit) {
       const int cell = static_cast<int>(word) * 64 + bit;
-      if (!wins(stones, cell)) found[word] &= ~(uint64_t{1} << bit);
+      if (!wins(stones, cell)) cells[word] &= ~(uint64_t{1} << bit);
     });
   }
+}
+
+Gomoku::Around Gomoku::around(const State& state, size_t player, int cell) const {
+  Around found;
+  const Stones& own = state.stones[player];
+  const Stones& other = state.stones[1 - player];
+  const Reach& reach = reach_[static_cast<size_t>(cell)];
+  constexpr int kMost = kRow - 1;
+  for (size_t direction = 0; direction < 4; ++direction) {
+    const int step = steps_[direction];
+    const int ahead = std::min<int>(reach[direction], kMost);
+    const int behind = std::min<int>(reach[direction + 4], kMost);
+    // Bit kMost + i stands for the i-th cell ahead.
+    unsigned stones = 1u << kMost;
+    unsigned empty = 0;
+    for (int i = -behind; i <= ahead; ++i) {
+      const int at = cell + i * step;
+      if (i == 0 || has_stone(other, at)) continue;
+      (has_stone(own, at) ? stones : empty) |= 1u << (kMost + i);
+    }
+    const auto add = [&](Stones& cells, unsigned bits) {
+      for_each_bit(bits, [&](int bit) {
+        const int at = cell + (bit - kMost) * step;
+        cells[static_cast<size_t>(at >> 6)] |= uint64_t{1} << (at & 63);
+      });
+    };
+    for (int start = kMost - behind; start <= ahead; ++start) {
+      const unsigned row = 0x1fu << start;
+      const unsigned rest = empty & row;
+      const int num_stones = std::popcount(stones & row);
+      if (num_stones + std::popcount(rest) != kRow) continue;
+      if (num_stones == kRow - 1) add(found.wins, rest);
+      if (num_stones == kRow - 2) add(found.fours, rest);
+    }
+  }
+  if (exactly_five_) remove_long_rows(own, found.wins);
   return found;
+}
+
+Near Gomoku::near_after(const State& state, uint16_t* actions) const {
+  if (state.ply < kFirstWinPly - 2) return {.is_open = true};
+  if (state.ply == num_cells_) return {};
+  const Stones threats =
+      around(state, static_cast<size_t>(1 - to_play(state)), state.last_move).wins;
+  const int num_threats = count(threats);
+  if (num_threats == 0) return {.is_open = true};
+  return {
+      {.count = list_set_bits(threats.data(), num_cells_, actions), .is_lost = num_threats > 1}};
+}
+
+int Gomoku::forcing_after(const State& state, const uint16_t* before, int num_before, int action,
+                          uint16_t* actions) const {
+  Stones found = around(state, static_cast<size_t>(to_play(state)), action).fours;
+  for (int i = 0; i < num_before; ++i) {
+    const size_t cell = before[i];
+    found[cell / 64] |= uint64_t{1} << (cell % 64);
+  }
+  const Stones empty = empty_cells(state);
+  for (size_t word = 0; word < num_words_; ++word) found[word] &= empty[word];
+  return list_set_bits(found.data(), num_cells_, actions);
 }
 
 int Gomoku::forcing_actions(const State& state, uint16_t* actions) const {

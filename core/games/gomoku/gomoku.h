@@ -80,6 +80,10 @@ class Gomoku {
   Near near_actions(const State& state, uint16_t* actions) const;
   // The moves that make a four, which one more move completes to a row of five or more.
   int forcing_actions(const State& state, uint16_t* actions) const;
+  // See HasForcingAfter.
+  Near near_after(const State& state, uint16_t* actions) const;
+  int forcing_after(const State& state, const uint16_t* before, int num_before, int action,
+                    uint16_t* actions) const;
   bool is_legal(const State& state, int action) const {
     return action >= 0 && action < num_cells_ && !has_stone(state.stones[0], action) &&
            !has_stone(state.stones[1], action) && outcome(state) == Outcome::kOngoing;
@@ -129,6 +133,14 @@ class Gomoku {
     while (length < reach && has_stone(stones, cell += step)) ++length;
     return length;
   }
+  // Empty cells of the rows of five through a stone of a player.
+  struct Around {
+    Stones wins{};   // of rows with four stones of the player: moves that win at once
+    Stones fours{};  // of rows with three, the rest empty: moves that make a four
+  };
+  Around around(const State& state, size_t player, int cell) const;
+  // Removes the cells at which a stone makes no row that wins.
+  void remove_long_rows(const Stones& stones, Stones& cells) const;
   // The empty cells with which `player` wins at once.
   Stones winning_cells(const State& state, size_t player) const;
   bool wins(const Stones& stones, int cell) const {
@@ -153,7 +165,7 @@ class Gomoku {
   std::array<std::array<uint16_t, kMaxCells>, kNumSquareSymmetries> transformed_{};
 };
 
-static_assert(HasDecisive<Gomoku> && HasForcing<Gomoku>);
+static_assert(HasDecisive<Gomoku> && HasForcingAfter<Gomoku>);
 static_assert(sizeof(Gomoku::State) == 120 && std::is_trivially_copyable_v<Gomoku::State>);
 
 }  // namespace tengen
