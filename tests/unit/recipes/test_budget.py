@@ -10,6 +10,7 @@ from tengen.agents.bases.stages import num_begun
 from tengen.config import to_dict
 from tengen.inference import Choice
 from tengen.nets import ResNetConfig, parse_net
+from tengen.nets.lines import LinesConfig
 from tengen.recipes import make_config
 from tengen.recipes.boards import GROWTH
 from tengen.recipes.run import train_task
@@ -19,6 +20,7 @@ from tengen.run import RunDirectory, publish_json
 
 OWN_GAME = "tests.unit.games.own_games:TicTacToe"
 ON_BOARDS = ("connect4", "gomoku/9", "gomoku/15", "go/9", "go/9x13/simple")
+WITH_RESNETS = tuple(task for task in ON_BOARDS if not task.startswith("gomoku"))
 
 
 def net_after(config, core_minutes, in_all):
@@ -28,7 +30,7 @@ def net_after(config, core_minutes, in_all):
     return f"{net.num_blocks}x{net.num_channels}"
 
 
-@pytest.mark.parametrize("task", [*ON_BOARDS, OWN_GAME])
+@pytest.mark.parametrize("task", [*WITH_RESNETS, OWN_GAME])
 @pytest.mark.parametrize(
     ("core_minutes", "net"),
     [
@@ -52,8 +54,19 @@ def test_a_larger_budget_ends_with_a_larger_network(task, core_minutes, net):
     assert net_after(config, core_minutes, core_minutes) == net
 
 
+@pytest.mark.parametrize("task", ["gomoku/9", "gomoku/15"])
+@pytest.mark.parametrize(
+    ("core_minutes", "num_channels"), [(20, 64), (39.9, 64), (40, 128), (4_000, 128)]
+)
+def test_gomoku_has_line_patterns(task, core_minutes, num_channels):
+    config = make_config(task, None, None)
+    assert config.net == LinesConfig()
+    begun = num_begun(config.stages, History(core_minutes, core_minutes))
+    assert config.nets[begun] == LinesConfig(num_channels=num_channels)
+
+
 def test_one_call_of_an_hour_and_two_grow_at_the_same_point():
-    config = make_config("gomoku/9", None, None)
+    config = make_config("connect4", None, None)
     # Ten minutes of two cores tonight, fifty tomorrow.
     calls = [(at, 20.0) for at in range(21)] + [(at, 120.0) for at in range(20, 121)]
     nets = [net_after(config, at, in_all) for at, in_all in calls]
@@ -67,9 +80,11 @@ def test_one_call_of_an_hour_and_two_grow_at_the_same_point():
 @pytest.mark.parametrize("num_threads", [1, 2])
 def test_recipes_are_tuned_on_two_threads(task, num_threads):
     config = make_config(task, None, None, num_threads)
-    games = {"connect4": 512, "gomoku": 384, "go": 128}[task.split("/")[0]]
+    games, slots = {"connect4": (512, 32), "gomoku": (256, 64), "go": (128, 32)}[
+        task.split("/")[0]
+    ]
     assert config.agent.actor.games_per_generation == games
-    assert (config.agent.actor.num_slots, config.learner.num_shards) == (32, 2)
+    assert (config.agent.actor.num_slots, config.learner.num_shards) == (slots, 2)
     assert (config.learner.batch_size, config.store.min_rows) == (256, 8_000)
 
 

@@ -20,7 +20,7 @@ from tests.refusals import refused
 
 @pytest.fixture
 def config():
-    return make_config("gomoku/9", None, None)
+    return make_config("connect4", None, None)
 
 
 def stages_of(config, change):
@@ -42,46 +42,46 @@ INT8 = ["inference.precision=int8", "inference.backend=openvino"]
     ("task", "settings", "named"),
     [
         # Only what differs is named.
-        ("gomoku/9", ["net.num_blocks=3"], ["net.num_blocks (3) is", "at 2"]),
+        ("connect4", ["net.num_blocks=3"], ["net.num_blocks (3) is", "at 2"]),
         (
-            "gomoku/9",
+            "connect4",
             ["net.num_blocks=3", "net.num_channels=48", "seed=3"],
             ["seed (3), net.num_blocks (3), net.num_channels (48) are", "at 0, 2, 32"],
         ),
-        ("gomoku/9", ["agent.stages=[]"], ["number of agent.stages (0)", "at 3"]),
+        ("connect4", ["agent.stages=[]"], ["number of agent.stages (0)", "at 3"]),
         (
-            "gomoku/9",
+            "connect4",
             ["learner.optimizer.kind=adamw"],
             ["learner.optimizer.kind (adamw)", "at sgd"],
         ),
         (
-            "gomoku/9",
+            "connect4",
             [lambda stage: stage | {"share": 0.7}],
             ["agent.stages[0].share (0.7)"],
         ),
-        ("gomoku/9", [without_kind], ["agent.stages[0].net.kind (missing)"]),
+        ("connect4", [without_kind], ["agent.stages[0].net.kind (missing)"]),
         # A batch that the limiter never allows, or no pass over the window has.
         (
-            "gomoku/9",
+            "connect4",
             ["learner.batch_size=20", "store.limiter.max_samples=9"],
             ["learner.batch_size (20)"],
         ),
-        ("gomoku/9", [*PASSES, "learner.batch_size=300"], []),
+        ("connect4", [*PASSES, "learner.batch_size=300"], []),
         (
-            "gomoku/9",
+            "connect4",
             [*PASSES, "learner.batch_size=301"],
             ["learner.batch_size (301)"],
         ),
-        ("gomoku/9", ["store.min_rows=300", "learner.batch_size=301"], []),
+        ("connect4", ["store.min_rows=300", "learner.batch_size=301"], []),
         ("CartPole-v1", INT8, ["inference.precision (int8)", "mlp"]),
         # Environments have no matches.
         ("CartPole-v1", ["agent.gate.kind=sprt"], ["agent.gate"]),
         ("CartPole-v1", ["agent.rating.num_games=4"], ["agent.rating"]),
         # Where a setting has gone is told.
-        ("gomoku/9", ["actor.num_slots=1"], ['"agent.actor"']),
-        ("gomoku/9", ["gate.kind=1"], ['"agent.gate"']),
-        ("gomoku/9", ["stages=1"], ['"agent.stages"']),
-        ("gomoku/9", ["loss=1"], ['"agent.loss"']),
+        ("connect4", ["actor.num_slots=1"], ['"agent.actor"']),
+        ("connect4", ["gate.kind=1"], ['"agent.gate"']),
+        ("connect4", ["stages=1"], ['"agent.stages"']),
+        ("connect4", ["loss=1"], ['"agent.loss"']),
     ],
 )
 def test_what_a_run_does_not_change_is_named(task, settings, named):
@@ -184,14 +184,14 @@ def test_a_lead_needs_a_network_that_learns_it_and_komi(config):
     lead = ["agent.actor.lead_share=0.05", "net.auxiliary=true", "net.lead=true"]
     both = override(go, lead)
     both.check_task()
-    gomoku = override(config, lead)
-    with refused(UsageError, "agent.actor.lead_share", "gomoku/9"):
-        gomoku.check_task()
+    connect4 = override(config, lead)
+    with refused(UsageError, "agent.actor.lead_share", "connect4"):
+        connect4.check_task()
 
 
 def test_minigo_searches_games_of_the_core_alone():
     minigo = SearchConfig(policy="minigo")
-    config = make_config("gomoku/9", None, None)
+    config = make_config("connect4", None, None)
     task = "tests.unit.games.own_games:TicTacToe"
     games.allow(task)
     own = make_config(task, None, None)
