@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 97_614,
-    "lines_of_core": 32_783,
-    "lines_of_tests": 113_310,
+    "lines_of_src": 97_713,
+    "lines_of_core": 33_265,
+    "lines_of_tests": 113_629,
     "lines_of_benchmarks_and_scripts": 9_209,
     "packages": 27,
     "modules_with_one_importer": 112,

@@ -69,10 +69,15 @@ class LinesNet(BoardNet):
         finder, all_inputs = _patterns(self.config.reach)
         patterns, rows = finder.find(_to_core(planes))
         inputs = all_inputs[torch.from_numpy(patterns)].to(planes.device)
-        cells, mean, top = _SumLines.apply(self.line(inputs), rows)
+        cells, mean, top = _SumLines.apply(  # type: ignore[no-untyped-call]
+            self.line(inputs), rows
+        )
         others = planes[:, FIRST_OTHER_PLANE:].mean((2, 3))
         context = self.context(torch.cat([mean, top, others], 1)).relu()
-        return _DotCells.apply(cells, self.policy(context)), self.value(context)
+        logits = _DotCells.apply(  # type: ignore[no-untyped-call]
+            cells, self.policy(context)
+        )
+        return logits, self.value(context)
 
     def grown(self, config: NetConfig) -> LinesNet:
         """Returns a larger network with the same outputs, on the CPU.
