@@ -4,9 +4,9 @@
 
     python scripts/bundle_player.py runs/gomoku/9 "tengen train ..." --task gomoku/15
 
-Writes ``src/tengen/bundled/players/go-9``: the model in half precision without its int8
-graph, and ``player.json``. Strength and levels are empty there until
-``benchmarks/strength/player_strength.py`` measures them.
+Writes ``src/tengen/bundled/players/go-9``: the model in half precision (in full, if the
+core evaluates its network) without its int8 graph, and ``player.json``. Strength and
+levels are empty there until ``benchmarks/strength/player_strength.py`` measures them.
 
 ``--task`` names another board size of the same game, for a network that works on any
 size. The weights stay the same: in equal time, many short games on a small board teach
@@ -99,13 +99,17 @@ def model_files(model: ModelDir, task: str) -> dict[str, bytes]:
     net, trained = model.meta.net, model.meta.task
     signature = net.signature(board_of(open_game(task)).signature)
     fitting = on_board(read_weights(model.path), net, signature)
-    tensors = {name: halved(tensor) for name, tensor in fitting.items()}
-    whole = {
-        name: t.astype(np.float32) if t.dtype == np.float16 else t
-        for name, t in tensors.items()
-    }
-    graph = ModelExporter().export(signature, net, whole)
-    files = {WEIGHTS_FILE: save(tensors), ONNX_FILE: half_graph(graph)}
+    if net.is_native:
+        # The core reads float32, and a table's weights are few.
+        files = {WEIGHTS_FILE: save(fitting)}
+    else:
+        tensors = {name: halved(tensor) for name, tensor in fitting.items()}
+        whole = {
+            name: t.astype(np.float32) if t.dtype == np.float16 else t
+            for name, t in tensors.items()
+        }
+        graph = ModelExporter().export(signature, net, whole)
+        files = {WEIGHTS_FILE: save(tensors), ONNX_FILE: half_graph(graph)}
     # fp32 gives the same results on any machine; int8 would need its own graph.
     play = dataclasses.replace(model.meta.play or PlayConfig(), precision="fp32")
     origin = model.meta.origin
@@ -178,8 +182,10 @@ def half_graph(data: bytes) -> bytes:
 
 
 def net_name(net: NetConfig) -> str:
-    """Returns a network's size as ``2x32``."""
+    """Returns a network's size as ``2x32``, or ``lines 64`` if it has no blocks."""
     fields = to_dict(net)
+    if "num_blocks" not in fields:
+        return f"{net.kind} {fields['num_channels']}"
     return f"{fields['num_blocks']}x{fields['num_channels']}"
 
 

@@ -39,6 +39,10 @@ MINIGO_SEARCH = (
 )
 TARGET_SHARE = 0.9
 TRAIN_SETTINGS = (
+    "net.kind=resnet",
+    "net.num_blocks=2",
+    "net.num_channels=32",
+    "learner.optimizer.kind=sgd",
     "agent.actor.games_per_generation=3072",
     "agent.actor.full_simulations=16",
     "store.min_rows=2000",

@@ -123,12 +123,12 @@ void check_game(const G& game, uint64_t index, int num_cells_used, int every) {
 
 }  // namespace
 
-int num_after = 0;
-
 // What is found around the last moves is equal to what is found on the complete board.
+// Returns the number of threats found.
 template <HasForcingAfter G>
-void check_after(const G& game, uint64_t index) {
+int check_after(const G& game, uint64_t index) {
   Rng rng(3, 0, index, 0, Purpose::kTest);
+  int num_after = 0;
   auto state = game.initial_state();
   std::vector<uint16_t> actions(kMost), forcing(kMost), found(kMost), expected(kMost);
   const auto play_any = [&](auto& from) {
@@ -170,6 +170,7 @@ void check_after(const G& game, uint64_t index) {
     }
     game.apply(state, action);
   }
+  return num_after;
 }
 
 // The wins by force are those that playing all moves finds, unless they need many threats.
@@ -201,11 +202,12 @@ void check_wins_by_force(const G& game, int num_plies) {
 }
 
 int main() {
+  int num_after = 0;
   for (uint64_t index = 0; index < 200; ++index) {
-    check_after(Gomoku(6), index);
-    check_after(Gomoku(9), index);
-    check_after(Gomoku(15), index);
-    check_after(Gomoku(8, true), index);
+    num_after += check_after(Gomoku(6), index);
+    num_after += check_after(Gomoku(9), index);
+    num_after += check_after(Gomoku(15), index);
+    num_after += check_after(Gomoku(8, true), index);
   }
   TENGEN_CHECK(num_after > 1000);
   check_wins_by_force(Gomoku(7), 16);

@@ -37,17 +37,18 @@ inline constexpr int kMostThreats = 30;
 template <class G>
 concept HasForcingAfter = HasForcing<G> && requires(const G game, const typename G::State& view,
                                                     const uint16_t* before, uint16_t* actions) {
-  // near_actions(), if the side that made the last move could not win before it, and the other
-  // side cannot win now.
+  // near_actions() for a position whose last mover had no move that won at once before that move,
+  // and whose side to move has none. Callers ensure this, so is_won is never set.
   { game.near_after(view, actions) } -> std::same_as<Near>;
-  // forcing_actions() and maybe more legal actions, ascending, given the same for two moves
-  // before (an array and its size), and the action of the side to move in between.
+  // Writes a superset of forcing_actions(), legal and ascending. `before`, an array and its size,
+  // is such a superset for the position two moves ago; the next argument is the action that the
+  // side to move took there.
   { game.forcing_after(view, before, 0, 0, actions) } -> std::same_as<int>;
 };
 
 // Returns the first move of a win by force, or -1; counts `num_left` down for each threat that can
 // be parried. `near` and its `actions` are the result of near_actions() for `state`, which is not
-// terminal, and neither won nor lost; `threats` are the forcing_actions() and maybe more.
+// terminal, and neither won nor lost; `threats` contain all forcing_actions().
 template <HasForcing G>
 int forced_win(const G& game, const typename G::State& state, const Near& near,
                const uint16_t* actions, const uint16_t* threats, int num_threats, int& num_left) {

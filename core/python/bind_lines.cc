@@ -48,8 +48,10 @@ LinesBoard board_of(const Array<const float, 4>& planes) {
   const size_t height = planes.shape(2);
   const size_t width = planes.shape(3);
   const auto is_side = [](size_t x) { return x >= 1 && x <= LinePatterns::kMaxSide; };
-  check(planes.shape(1) >= 3 && planes.shape(1) < 1000 && is_side(height) && is_side(width),
-        "board", std::to_string(height) + "x" + std::to_string(width), "must be at most 19x19");
+  check(planes.shape(1) >= 3 && planes.shape(1) < 1000, "planes", planes.shape(1),
+        "must be 3 to 999");
+  check(is_side(height) && is_side(width), "board",
+        std::to_string(height) + "x" + std::to_string(width), "must be at most 19x19");
   return {static_cast<int>(planes.shape(1)), static_cast<int>(height), static_cast<int>(width)};
 }
 
@@ -98,8 +100,8 @@ auto find_patterns(const LinePatterns& patterns, Array<const float, 4> planes) {
 }
 
 CellsShape shape_of(size_t num_positions, size_t num_cells, size_t width) {
-  check(width % 16 == 0 && num_cells > 0, "cells", std::to_string(width),
-        "must have a multiple of 16 features");
+  check(num_cells > 0, "cells", num_cells, "must be at least 1");
+  check(width % 16 == 0, "features", width, "must be a multiple of 16");
   return {static_cast<int>(num_positions), static_cast<int>(num_cells), static_cast<int>(width)};
 }
 
@@ -133,10 +135,12 @@ auto py_sum_lines_gradient(Rows rows, size_t num_patterns, Array<const float, 3>
                            Array<const float, 2> top_gradient) {
   const CellsShape shape = shape_of(cells.shape(0), cells.shape(1), cells.shape(2));
   check_rows(rows, num_patterns);
-  check_shape(rows.shape(0) == cells.shape(0) && rows.shape(2) == cells.shape(1) &&
-              cells_gradient.size() == cells.size());
+  check_shape(rows.shape(0) == cells.shape(0) && rows.shape(2) == cells.shape(1));
+  for (const size_t axis : {0, 1, 2}) {
+    check_shape(cells_gradient.shape(axis) == cells.shape(axis));
+  }
   for (const auto* each : {&top, &mean_gradient, &top_gradient}) {
-    check_shape(each->size() == cells.shape(0) * cells.shape(2));
+    check_shape(each->shape(0) == cells.shape(0) && each->shape(1) == cells.shape(2));
   }
   auto out = make_array<float, 2>({num_patterns, cells.shape(2)});
   std::fill_n(out.data(), out.size(), 0.0f);

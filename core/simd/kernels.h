@@ -59,13 +59,14 @@ struct Kernels {
                         uint32_t* out);
 
   // cells[k * width + c] = max(0, the sum of table[row * width + c] over the four rows of cell k,
-  // rows[k], rows[num_cells + k] and so on.
+  // rows[k], rows[num_cells + k] and so on. A NaN remains.
   void (*sum_rows)(const float* table, int width, const uint32_t* rows, int num_cells,
                    float* cells);
 
-  // The gradient of sum_rows: adds to each of the four rows of a cell the gradient of this cell's
-  // sum, where it is above 0: gradient[k * width + c] + each[c], and for the first cell with
-  // cells[k * width + c] = top[c] also first[c], which becomes 0.
+  // The gradient of sum_rows. A cell's gradient is gradient[k * width + c] + each[c]; for the first
+  // cell with cells[k * width + c] = top[c], first[c] is added, which is then set to 0. Where the
+  // cell is above 0, its gradient is added to each of its four rows of `table_gradient`, as often
+  // as a row occurs.
   void (*spread_rows)(const float* cells, const float* gradient, const float* each,
                       const float* top, float* first, const uint32_t* rows, int num_cells,
                       int width, float* table_gradient);

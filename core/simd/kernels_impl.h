@@ -175,7 +175,7 @@ void sum_rows(const float* table, int width, const uint32_t* rows, int num_cells
     const float* d = table + rows[3 * num_cells] * size;
     for (size_t i = 0; i < size; i += kLanes) {
       const Floats sum = (load(a + i) + load(b + i)) + (load(c + i) + load(d + i));
-      store(cells + i, maximum(sum, splat(0.0f)));
+      store(cells + i, choose(splat(0.0f) > sum, splat(0.0f), sum));  // keeps NaN
     }
   }
 }

@@ -143,11 +143,13 @@ class NetConfig(OpenConfig, package="tengen.nets"):
         return other
 
     def _check_kept(self, new: NetConfig, *names: str) -> None:
+        """Raises UsageError if a field of ``new`` differs."""
         for name in names:
             before, after = getattr(self, name), getattr(new, name)
             check(after == before, name, after, f"must stay {before}; keep it")
 
     def _check_not_shrunk(self, new: NetConfig, *names: str) -> None:
+        """Raises UsageError if a field of ``new`` is smaller."""
         for name in names:
             before, after = getattr(self, name), getattr(new, name)
             rule = f"must not shrink from {before}; raise it"

@@ -1,7 +1,8 @@
 """Recipes for self-play in board games, tuned with the sweeps in benchmarks/results.
 
 A run starts with a small network, whose fast evaluation yields many games, and grows it
-into larger networks when there are enough games.
+into larger networks when there are enough games. Gomoku has a network of line patterns,
+all others have residual networks.
 
 Some settings were measured on two CPU cores for 10 to 60 minutes (recipes.md and
 strength.md in benchmarks/results): a 2x32 network for runs below 40 core-minutes; a
@@ -43,8 +44,8 @@ GROWTH = (
 """The default network stages of every game with residual networks, with their
 core-minutes."""
 
-# Not measured in long runs. On frozen games, twice as many channels reach equal losses
-# in 80 CPU-seconds, with fewer steps.
+# Not measured in long runs. On frozen games of gomoku/15, twice as many channels reach
+# equal losses in 240 CPU-seconds, with two thirds of the steps (recipes.md).
 _GROWTH_OF_LINES = (
     NetStage(net=LinesConfig(num_channels=128), share=0.4, least=40.0, latest=80.0),
 )
@@ -156,8 +157,7 @@ def gomoku(task: str, num_threads: int) -> RunConfig:
         "gomoku",
         int(task.split("/")[1]),
         num_threads,
-        # Measured in benchmarks/results/recipes.md. It evaluates so fast on CPUs that
-        # searches may be twice as deep.
+        # It evaluates so fast on CPUs that searches may have twice as many simulations.
         net=LinesConfig(),
         search=SearchConfig(policy="gumbel"),
         games_per_generation=256,

@@ -39,6 +39,10 @@ def line_inputs(planes, cell, direction, reach):
     """Returns the inputs of a line, read from the side that comes first."""
     _, height, width = planes.shape
 
+    def state(row, column):
+        own, other = planes[1:3, row, column] > 0.5
+        return 1 if own else 2 if other else 0
+
     def side(sign):
         """Returns 0, 1 or 2 for each cell of a side, the nearest first."""
         states = []
@@ -47,8 +51,7 @@ def line_inputs(planes, cell, direction, reach):
                 x + sign * i * d for x, d in zip(cell, direction, strict=True)
             )
             if 0 <= row < height and 0 <= column < width:
-                own, other = planes[1:3, row, column]
-                states.append(int(own + 2 * other))
+                states.append(state(row, column))
         return states
 
     def place(states):
@@ -60,8 +63,7 @@ def line_inputs(planes, cell, direction, reach):
         [empty_own_other_off[x] for x in states + [3] * (reach - len(states))]
         for states in (low, high)
     )
-    own, other = planes[1:3, cell[0], cell[1]]
-    centre = empty_own_other_off[int(own + 2 * other)]
+    centre = empty_own_other_off[state(*cell)]
     return torch.cat([*before[::-1], centre, *after])
 
 
@@ -111,6 +113,14 @@ def test_gradients_are_those_of_single_lines():
         assert torch.allclose(found[name], parameter.grad, rtol=1e-4, atol=1e-4), name
 
 
+def test_a_weight_that_is_not_finite_shows():
+    net = built("gomoku/6")
+    with torch.no_grad():
+        net.line[4].bias[3] = float("nan")
+    for answer in net(planes_of("gomoku/6", 2)):
+        assert answer.isnan().any()
+
+
 def test_it_is_equivariant_under_all_symmetries():
     net = built("gomoku/7")
     planes = planes_of("gomoku/7", 5)
@@ -134,8 +144,9 @@ def test_growing_keeps_outputs_and_new_channels_learn(size):
     for one, other in zip(net(planes), grown(planes), strict=True):
         assert torch.allclose(one, other, atol=1e-5)
     grown(planes)[0].square().sum().backward()
-    new = grown.policy.weight.grad[32:]
-    assert new.abs().sum() > 0 or size[1] == 32
+    # From a new unit to an old feature, and from the context to a new feature.
+    assert grown.line[4].weight.grad[:32, 16:].ne(0).any() == (size[0] > 16)
+    assert grown.policy.weight.grad[32:].ne(0).any() == (size[1] > 32)
 
 
 @pytest.mark.parametrize(

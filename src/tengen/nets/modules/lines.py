@@ -164,7 +164,7 @@ class _DotCells(torch.autograd.Function):
 
 
 def _to_core(tensor: Tensor) -> NDArray[Any]:
-    return tensor.detach().cpu().contiguous().numpy()
+    return tensor.detach().float().cpu().contiguous().numpy()
 
 
 def _from_core(array: Any, like: Tensor) -> Tensor:

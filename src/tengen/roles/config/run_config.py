@@ -134,6 +134,7 @@ class RunConfig:
             value = getattr(inference, name)
             check(value not in words, f"inference.{name}", value, rule)
         is_fit = not (is_native and inference.is_on_gpu)
+        rule = f"cannot evaluate net.kind {self.net.kind}; use cpu, or another net.kind"
         check(is_fit, "inference.devices", inference.devices, rule)
 
     @functools.cached_property
