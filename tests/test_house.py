@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 97_713,
-    "lines_of_core": 33_265,
-    "lines_of_tests": 113_629,
-    "lines_of_benchmarks_and_scripts": 9_209,
+    "lines_of_src": 97_721,
+    "lines_of_core": 33_271,
+    "lines_of_tests": 113_656,
+    "lines_of_benchmarks_and_scripts": 9_219,
     "packages": 27,
     "modules_with_one_importer": 112,
     "imports_up": 0,

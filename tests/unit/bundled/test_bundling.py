@@ -10,6 +10,7 @@ from tengen import bundled, load
 from tengen.models import resolve_model
 from tengen.models.load import read_weights
 from tests.refusals import refused
+from tests.unit.inference.test_native_backend import publish
 
 
 @pytest.mark.slow
@@ -64,6 +65,19 @@ def test_a_network_plays_a_larger_board(tmp_path, bundled_in, publish_run):
         assert len(found.actions) == 50
         # The score cannot exceed what a smaller board allows.
         assert abs(found.score_to_play) < 34
+
+
+def test_a_network_that_the_core_evaluates(tmp_path, bundled_in):
+    run = publish(tmp_path / "run", "gomoku/6")
+    run.write_run({"config": {"task": "gomoku/6", "recipe": "gomoku"}})
+    (run.path / "code.txt").write_text("commit: abc\n")
+    (run.path / "events").mkdir(exist_ok=True)
+    folder = tmp_path / "players"
+    bundle(run.path, "tengen train gomoku/6 --minutes 1", folder, "gomoku/7")
+    bundled_in(folder)
+    assert bundled.read_manifest("gomoku/7").net == "lines 48"
+    with load("bundled:gomoku/7") as player:
+        assert len(player.analyse([24]).actions) == 48
 
 
 def test_another_game_is_refused(tmp_path, publish_run):
