@@ -17,6 +17,7 @@ from typing import Any
 
 from tengen.config import check_range
 from tengen.errors import UsageError, did_you_mean
+from tengen.evaluation.episodes.report import mean_interval
 from tengen.evaluation.match import MAX_SEED
 from tengen.games import add_task_argument, check_typed, is_program
 from tengen.observe.progress_line import ProgressLine
@@ -43,6 +44,8 @@ _MOST_NAME = 40  # characters of a player
 class MoveReview:
     """The judge's evaluation of one move."""
 
+    source: str
+    """ID of the game's source, as for ``--source``; "folder" for a folder of games."""
     game: int
     """Index of the game in its source."""
     player: str
@@ -88,6 +91,9 @@ class Phase:
     """Number of moves before and after which the game is decided."""
     mean_loss: float
     """Mean loss of win rate of a move, in [0, 1]; 0 without moves."""
+    mean_loss_interval: tuple[float, float] | None
+    """The 95 % confidence interval of ``mean_loss``, in [0, 1], from the variance
+    between games; None with moves of fewer than two games."""
     mistakes: float
     """Share of the moves that lost at least 0.1."""
     blunders: float
@@ -98,6 +104,7 @@ def review_game(
     judge: Player,
     moves: Sequence[int],
     *,
+    source: str = "",
     index: int = 0,
     players: tuple[str, str] = ("", ""),
     num_opening_plies: int = 0,
@@ -110,6 +117,7 @@ def review_game(
     Args:
         judge: Evaluates each position with one search. Its tree reuse must be off.
         moves: The actions of the game, from its start. A game need not have ended.
+        source: The source to store in the reviews.
         index: The index to store in the reviews.
         players: Names of the first and the second player.
         num_opening_plies: Number of first moves that are not reviewed.
@@ -135,7 +143,9 @@ def review_game(
             mover, rate, best = before
             after = (1 + (value if mover == player else -value)) / 2
             name, action = players[mover], moves[ply - 1]
-            reviews.append(MoveReview(index, name, ply - 1, action, best, rate, after))
+            reviews.append(
+                MoveReview(source, index, name, ply - 1, action, best, rate, after)
+            )
         before = None
         if found is not None:
             before = player, (1 + value) / 2, found.best_action
@@ -160,7 +170,8 @@ def phases(reviews: Sequence[MoveReview], num_plies: int) -> list[Phase]:
                 for each in reviews
                 if each.player == player and first <= each.ply < first + num_plies
             ]
-            losses = [each.loss for each in here if not each.is_decided]
+            undecided = [each for each in here if not each.is_decided]
+            losses = [each.loss for each in undecided]
             count = max(1, len(losses))
             found.append(
                 Phase(
@@ -169,11 +180,33 @@ def phases(reviews: Sequence[MoveReview], num_plies: int) -> list[Phase]:
                     num_moves=len(losses),
                     num_decided=len(here) - len(losses),
                     mean_loss=sum(losses) / count,
+                    mean_loss_interval=_interval(undecided),
                     mistakes=sum(loss >= _MISTAKE for loss in losses) / count,
                     blunders=sum(loss >= _BLUNDER for loss in losses) / count,
                 )
             )
     return found
+
+
+def _interval(reviews: Sequence[MoveReview]) -> tuple[float, float] | None:
+    """Returns the 95 % confidence interval of the mean loss of moves.
+
+    The losses of a game are correlated, so the games are the sample. Their mean loss a
+    move is a ratio of two means, whose variance is that of its linear approximation.
+
+    Source: Cochran 1977, "Sampling Techniques", section 6.3.
+    """
+    by_game: dict[tuple[str, int], list[float]] = {}
+    for each in reviews:
+        by_game.setdefault((each.source, each.game), []).append(each.loss)
+    if not by_game:
+        return None
+    mean = sum(each.loss for each in reviews) / len(reviews)
+    scale = len(by_game) / len(reviews)
+    found = mean_interval(
+        [mean + scale * sum(loss - mean for loss in game) for game in by_game.values()]
+    )
+    return None if found is None else (max(0.0, found[0]), min(1.0, found[1]))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -243,7 +276,8 @@ def analyse(args: argparse.Namespace) -> dict[str, Any]:
     check_range("plies", args.plies, 1, _MOST_SHOWN)
     check_range("worst", args.worst, 0, _MOST_SHOWN)
     check_range("seed", args.seed, 0, MAX_SEED)
-    title, task, kept = _kept(args)
+    title, task, group = _kept(args)
+    kept = [(each.id, game) for each in group for game in read_source(each)]
     num_games = min(args.games, len(kept))
     drawn = random.Random(args.seed).sample(range(len(kept)), num_games)
     chosen = [kept[index] for index in sorted(drawn)]
@@ -251,19 +285,20 @@ def analyse(args: argparse.Namespace) -> dict[str, Any]:
     with load_player(judge, [], task=args.task, is_fresh=True) as player:
         judges = {
             name: _playing(player, name or task)
-            for name in {game.variant for game in chosen}
+            for name in {game.variant for _, game in chosen}
         }
-        for game in chosen:
+        for _, game in chosen:
             _check_moves(judges[game.variant], game, args.path)
         threads = player.usual_threads(args.threads, is_repeatable=True)
         reviews: list[MoveReview] = []
         lines: dict[MoveReview, str] = {}
         with ProgressLine("searching") as line:
-            for number, game in enumerate(chosen, 1):
+            for number, (source, game) in enumerate(chosen, 1):
                 line.tell(f"game {number} of {len(chosen)}")
                 found = review_game(
                     judges[game.variant],
                     game.moves,
+                    source=source,
                     index=game.index,
                     players=game.players,
                     num_opening_plies=game.num_opening_plies,
@@ -289,7 +324,8 @@ def analyse(args: argparse.Namespace) -> dict[str, Any]:
         print(_table(by_phase, args.plies))
         for each in worst:
             who = f", {each.player[-_MOST_NAME:]}" if each.player else ""
-            print(f"game {each.game}, move {each.ply + 1}{who}: {lines[each]}")
+            of = f" of {each.source}" if len(group) > 1 else ""
+            print(f"game {each.game}{of}, move {each.ply + 1}{who}: {lines[each]}")
     return {
         "judge": judge,
         "source": title,
@@ -300,8 +336,8 @@ def analyse(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _kept(args: argparse.Namespace) -> tuple[str, str, list[KeptGame]]:
-    """Returns a title, the task of games that do not name theirs, and the games.
+def _kept(args: argparse.Namespace) -> tuple[str, str, list[Source]]:
+    """Returns a title, the task of games that do not name theirs, and their sources.
 
     Raises:
         UsageError: There are no such games.
@@ -331,12 +367,11 @@ def _kept(args: argparse.Namespace) -> tuple[str, str, list[KeptGame]]:
     ]
     groups.append([each for each in known if each.id == wanted])
     for group in groups:
-        games = [game for source in group for game in read_source(source)]
-        if games:
+        if any(map(read_source, group)):
             title = group[0].title
             if group[0].kind == "self-play":
                 title = f"self-play, generation {_generation(group[0])}"
-            return title, task, games
+            return title, task, group
     names = [each.id for each in known if each.kind == "match"]
     names += [str(_generation(each)) for each in known if each.kind == "self-play"]
     advice = did_you_mean(wanted, names) if wanted else "train the run first"
@@ -345,7 +380,7 @@ def _kept(args: argparse.Namespace) -> tuple[str, str, list[KeptGame]]:
 
 def _kept_in_folder(
     args: argparse.Namespace,
-) -> tuple[str, str, list[KeptGame]]:
+) -> tuple[str, str, list[Source]]:
     path = Path(args.path)
     rule = ""
     if not path.is_dir():
@@ -356,11 +391,11 @@ def _kept_in_folder(
         rule = "is a folder of games, which needs a judge; add --judge MODEL"
     if rule:
         raise UsageError(f"path ({path}) {rule}")
-    games = list(read_source(Source("folder", "match", str(path), path)))
-    if not games:
+    source = Source("folder", "match", str(path), path)
+    if not read_source(source):
         rule = "has no games.jsonl, and no SGF files named by numbers; check it"
         raise UsageError(f"path ({path}) {rule}")
-    return str(path), "", games
+    return str(path), "", [source]
 
 
 def _generation(source: Source) -> int:
@@ -385,20 +420,25 @@ def _check_moves(judge: Player, game: KeptGame, where: str) -> None:
 
 
 def _table(found: Sequence[Phase], num_plies: int) -> str:
-    head = ("moves", "undecided", "mean loss", "lost 10 %", "lost 30 %")
+    head = ("moves", "undecided", "mean loss", "95 %", "lost 10 %", "lost 30 %")
     # The end of a path tells more than its start.
     names = {phase.player: phase.player[-_MOST_NAME:] for phase in found}
     width = max(map(len, names.values()), default=0)
-    lines = [" " * width + " ".join(f"{name:>10}" for name in head)]
+    lines = [" " * width + " ".join(f"{name:>12}" for name in head)]
     for phase in found:
         first = phase.first_ply + 1
         cells = (
             f"{first}-{first + num_plies - 1}",
             f"{phase.num_moves}",
             f"{phase.mean_loss:.1%}",
+            _range(phase.mean_loss_interval),
             f"{phase.mistakes:.1%}",
             f"{phase.blunders:.1%}",
         )
-        shown = " ".join(f"{cell:>10}" for cell in cells)
+        shown = " ".join(f"{cell:>12}" for cell in cells)
         lines.append(f"{names[phase.player]:<{width}}{shown}")
     return "\n".join(lines)
+
+
+def _range(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None else f"{interval[0]:.1%}-{interval[1]:.1%}"

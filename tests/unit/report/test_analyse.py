@@ -7,6 +7,7 @@ import pytest
 
 from tengen import games
 from tengen.cli import main
+from tengen.evaluation.episodes.report import mean_interval
 from tengen.evaluation.played_game import PlayedGame, games_jsonl
 from tengen.play import Player
 from tengen.report.analyse import MoveReview, phases, review_game
@@ -29,7 +30,7 @@ def test_a_move_that_gives_a_win_away_loses_all(judge):
     assert [(each.game, each.ply) for each in reviews] == [(7, i) for i in range(6)]
     assert [each.action for each in reviews] == list(OVERLOOKED)
     assert [each.player for each in reviews] == ["X", "O"] * 3
-    assert reviews[4] == MoveReview(7, "X", 4, 8, 2, 1.0, 0.0)
+    assert reviews[4] == MoveReview("", 7, "X", 4, 8, 2, 1.0, 0.0)
     assert (reviews[4].loss, reviews[4].is_decided) == (1.0, False)
     assert (reviews[5].win_rate, reviews[5].loss) == (1.0, 0.0)
     assert reviews[5].is_decided
@@ -64,7 +65,7 @@ def test_the_opening_is_not_reviewed(judge):
 
 def test_phases_count_what_is_undecided():
     def review(ply, before, after, player="A", *, is_best=False):
-        return MoveReview(0, player, ply, 0, int(not is_best), before, after)
+        return MoveReview("", 0, player, ply, 0, int(not is_best), before, after)
 
     reviews = [
         review(0, 0.5, 0.3, is_best=True),
@@ -88,6 +89,32 @@ def test_phases_count_what_is_undecided():
     assert found[2].mean_loss == 0
     assert found[3].mean_loss == pytest.approx(0.1)
     assert phases([], 4) == []
+
+
+def test_the_interval_of_a_mean_loss_is_that_of_games():
+    """Moves of equal games add nothing; games of equal length are their mean losses."""
+
+    def reviews(source, game, losses):
+        return [
+            MoveReview(source, game, "A", ply, 0, 1, 0.5, 0.5 - loss)
+            for ply, loss in enumerate(losses)
+        ]
+
+    one = reviews("a", 0, [0.1, 0.3])
+    games = [*one, *reviews("b", 0, [0.0, 0.1]), *reviews("b", 1, [0.2, 0.2])]
+    (phase,) = phases(games, 12)
+    assert phase.mean_loss == pytest.approx(0.15)
+    # A loss is not negative.
+    _, high = mean_interval([0.2, 0.05, 0.2])
+    assert phase.mean_loss_interval == pytest.approx((0.0, high))
+    # Copies of each move in its game are no new games.
+    assert phases([*games, *games], 12)[0].mean_loss_interval == pytest.approx(
+        phase.mean_loss_interval
+    )
+    # Equal ratios of games of different length have no variance.
+    equal = [*reviews("a", 0, [0.1, 0.3]), *reviews("a", 1, [0.2])]
+    assert phases(equal, 12)[0].mean_loss_interval == pytest.approx((0.2, 0.2))
+    assert phases(one, 12)[0].mean_loss_interval is None
 
 
 # The command.
@@ -138,6 +165,25 @@ def test_a_match_is_named_and_the_worst_moves_are_shown(run, capsys):
 def test_a_generation_is_named_by_its_number(run, capsys):
     code, report, _ = told(capsys, run.path, "--source", 1, "--simulations", 2)
     assert (code, report["source"]) == (0, "self-play, generation 1")
+
+
+def test_games_of_several_parts_of_a_generation_keep_their_names(run, capsys):
+    part = run.experience / "selfplay-0" / "1" / "000002.journal"
+    other = part.parents[1] / "2" / part.name
+    other.parent.mkdir()
+    other.write_bytes(part.read_bytes())
+    words = [run.path, "--simulations", 2, "--plies", 20, "--worst", 99]
+    code, report, _ = told(capsys, *words)
+    assert (code, report["num_games"]) == (0, 6)
+    names = {(each["source"], each["game"]) for each in report["worst"]}
+    assert len(names) > 3
+    assert {source for source, _ in names} == {
+        "selfplay-0.1.000002",
+        "selfplay-0.2.000002",
+    }
+    assert report["phases"][0]["mean_loss_interval"] is not None
+    assert main(["analyse", *map(str, words)]) == 0
+    assert "of selfplay-0.2.000002, move " in capsys.readouterr().out
 
 
 def test_games_are_drawn_from_all(run, capsys):
