@@ -98,8 +98,8 @@ void LinesNet::evaluate(const LinesBoard& board, const float* planes, int num_ro
 
   for (int n = 0; n < num_rows; ++n) {
     patterns_.find(board, planes, rows.data());
-    sum_lines({1, num_cells, width_}, table_.data(), rows.data(), cells.data(), pooled.data(),
-              pooled.data() + width_);
+    pool_lines({1, num_cells, width_}, table_.data(), rows.data(), cells.data(), pooled.data(),
+               pooled.data() + width_);
     for (int i = 0; i < num_others; ++i) {
       const float* plane = planes + static_cast<size_t>(3 + i) * cells_size;
       float sum = 0.0f;

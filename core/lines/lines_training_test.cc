@@ -52,19 +52,18 @@ struct Layers {
     const auto num_positions = static_cast<size_t>(shape.num_positions);
     const auto width = static_cast<size_t>(shape.width);
     const size_t num_cells = num_positions * static_cast<size_t>(shape.num_cells);
-    std::vector<float> cells(num_cells * width), cells_gradient(num_cells * width);
+    std::vector<float> cells(static_cast<size_t>(shape.num_cells) * width);
     std::vector<float> mean(num_positions * width), top(num_positions * width), logits(num_cells);
-    sum_lines(shape, table.data(), rows.data(), cells.data(), mean.data(), top.data());
-    dot_cells(shape, cells.data(), weights.data(), logits.data());
+    pool_lines(shape, table.data(), rows.data(), cells.data(), mean.data(), top.data());
+    dot_lines(shape, table.data(), rows.data(), weights.data(), logits.data());
     double total = 0.0;
     for (size_t i = 0; i < mean.size(); ++i) total += mean[i] * of_mean[i] + top[i] * of_top[i];
     for (size_t k = 0; k < logits.size(); ++k) total += logits[k] * of_logits[k];
     table_gradient.assign(table.size(), 0.0f);
     weights_gradient.assign(weights.size(), 7.0f);
-    dot_cells_gradient(shape, cells.data(), weights.data(), of_logits.data(), cells_gradient.data(),
-                       weights_gradient.data());
-    sum_lines_gradient(shape, rows.data(), cells.data(), top.data(), cells_gradient.data(),
-                       of_mean.data(), of_top.data(), table_gradient.data());
+    dot_lines_gradient(shape, table.data(), rows.data(), of_logits.data(), weights_gradient.data());
+    lines_gradient(shape, table.data(), rows.data(), weights.data(), of_logits.data(),
+                   of_mean.data(), top.data(), of_top.data(), table_gradient.data());
     return total;
   }
 };

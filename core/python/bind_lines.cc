@@ -99,87 +99,77 @@ auto find_patterns(const LinePatterns& patterns, Array<const float, 4> planes) {
   return nb::make_tuple(to_numpy(std::move(found)), rows);
 }
 
-CellsShape shape_of(size_t num_positions, size_t num_cells, size_t width) {
-  check(num_cells > 0, "cells", num_cells, "must be at least 1");
-  check(width % 16 == 0, "features", width, "must be a multiple of 16");
-  return {static_cast<int>(num_positions), static_cast<int>(num_cells), static_cast<int>(width)};
-}
-
 using Rows = Array<const uint32_t, 3>;
+using Matrix = Array<const float, 2>;
 
-void check_rows(const Rows& rows, size_t num_patterns) {
+// Returns the sizes of a minibatch, and checks the arguments that all its functions have.
+CellsShape shape_of(const Matrix& table, const Rows& rows) {
+  check(rows.shape(2) > 0, "cells", rows.shape(2), "must be at least 1");
+  check(table.shape(1) % 16 == 0, "features", table.shape(1), "must be a multiple of 16");
   const uint32_t* const end = rows.data() + rows.size();
   check(rows.shape(1) == LinePatterns::kDirections &&
-            std::all_of(rows.data(), end, [&](uint32_t row) { return row < num_patterns; }),
-        "rows", std::to_string(num_patterns), "must be those of the patterns");
+            std::all_of(rows.data(), end, [&](uint32_t row) { return row < table.shape(0); }),
+        "rows", std::to_string(table.shape(0)), "must be those of the patterns");
+  return {static_cast<int>(rows.shape(0)), static_cast<int>(rows.shape(2)),
+          static_cast<int>(table.shape(1))};
 }
 
-void check_shape(bool is_right) { check(is_right, "arrays", "of cells", "have other sizes"); }
+// Checks that `array` has a row of `size` numbers for each position.
+void check_shape(const CellsShape& shape, const Matrix& array, int size) {
+  check(array.shape(0) == static_cast<size_t>(shape.num_positions) &&
+            array.shape(1) == static_cast<size_t>(size),
+        "arrays", "of positions", "have other sizes");
+}
 
-auto py_sum_lines(Array<const float, 2> table, Rows rows) {
-  const CellsShape shape = shape_of(rows.shape(0), rows.shape(2), table.shape(1));
-  check_rows(rows, table.shape(0));
-  auto cells = make_array<float, 3>({rows.shape(0), rows.shape(2), table.shape(1)});
+auto py_pool_lines(Matrix table, Rows rows) {
+  const CellsShape shape = shape_of(table, rows);
   auto mean = make_array<float, 2>({rows.shape(0), table.shape(1)});
   auto top = make_array<float, 2>({rows.shape(0), table.shape(1)});
   {
     const nb::gil_scoped_release release;
-    sum_lines(shape, table.data(), rows.data(), cells.data(), mean.data(), top.data());
+    std::vector<float> cells(rows.shape(2) * table.shape(1));
+    pool_lines(shape, table.data(), rows.data(), cells.data(), mean.data(), top.data());
   }
-  return nb::make_tuple(cells, mean, top);
+  return nb::make_tuple(mean, top);
 }
 
-auto py_sum_lines_gradient(Rows rows, size_t num_patterns, Array<const float, 3> cells,
-                           Array<const float, 2> top, Array<const float, 3> cells_gradient,
-                           Array<const float, 2> mean_gradient,
-                           Array<const float, 2> top_gradient) {
-  const CellsShape shape = shape_of(cells.shape(0), cells.shape(1), cells.shape(2));
-  check_rows(rows, num_patterns);
-  check_shape(rows.shape(0) == cells.shape(0) && rows.shape(2) == cells.shape(1));
-  for (const size_t axis : {0, 1, 2}) {
-    check_shape(cells_gradient.shape(axis) == cells.shape(axis));
+auto py_dot_lines(Matrix table, Rows rows, Matrix weights) {
+  const CellsShape shape = shape_of(table, rows);
+  check_shape(shape, weights, shape.width);
+  auto out = make_array<float, 2>({rows.shape(0), rows.shape(2)});
+  {
+    const nb::gil_scoped_release release;
+    dot_lines(shape, table.data(), rows.data(), weights.data(), out.data());
   }
-  for (const auto* each : {&top, &mean_gradient, &top_gradient}) {
-    check_shape(each->shape(0) == cells.shape(0) && each->shape(1) == cells.shape(2));
+  return out;
+}
+
+auto py_dot_lines_gradient(Matrix table, Rows rows, Matrix gradient) {
+  const CellsShape shape = shape_of(table, rows);
+  check_shape(shape, gradient, shape.num_cells);
+  auto out = make_array<float, 2>({rows.shape(0), table.shape(1)});
+  {
+    const nb::gil_scoped_release release;
+    dot_lines_gradient(shape, table.data(), rows.data(), gradient.data(), out.data());
   }
-  auto out = make_array<float, 2>({num_patterns, cells.shape(2)});
+  return out;
+}
+
+auto py_lines_gradient(Matrix table, Rows rows, Matrix weights, Matrix dots_gradient,
+                       Matrix mean_gradient, Matrix top, Matrix top_gradient) {
+  const CellsShape shape = shape_of(table, rows);
+  check_shape(shape, dots_gradient, shape.num_cells);
+  for (const Matrix* each : {&weights, &mean_gradient, &top, &top_gradient}) {
+    check_shape(shape, *each, shape.width);
+  }
+  auto out = make_array<float, 2>({table.shape(0), table.shape(1)});
   std::fill_n(out.data(), out.size(), 0.0f);
   {
     const nb::gil_scoped_release release;
-    sum_lines_gradient(shape, rows.data(), cells.data(), top.data(), cells_gradient.data(),
-                       mean_gradient.data(), top_gradient.data(), out.data());
+    lines_gradient(shape, table.data(), rows.data(), weights.data(), dots_gradient.data(),
+                   mean_gradient.data(), top.data(), top_gradient.data(), out.data());
   }
   return out;
-}
-
-CellsShape weighted_shape(const Array<const float, 3>& cells,
-                          const Array<const float, 2>& weights) {
-  check_shape(weights.shape(0) == cells.shape(0) && weights.shape(1) == cells.shape(2));
-  return shape_of(cells.shape(0), cells.shape(1), cells.shape(2));
-}
-
-auto py_dot_cells(Array<const float, 3> cells, Array<const float, 2> weights) {
-  const CellsShape shape = weighted_shape(cells, weights);
-  auto out = make_array<float, 2>({cells.shape(0), cells.shape(1)});
-  {
-    const nb::gil_scoped_release release;
-    dot_cells(shape, cells.data(), weights.data(), out.data());
-  }
-  return out;
-}
-
-auto py_dot_cells_gradient(Array<const float, 3> cells, Array<const float, 2> weights,
-                           Array<const float, 2> gradient) {
-  const CellsShape shape = weighted_shape(cells, weights);
-  check_shape(gradient.shape(0) == cells.shape(0) && gradient.shape(1) == cells.shape(1));
-  auto of_cells = make_array<float, 3>({cells.shape(0), cells.shape(1), cells.shape(2)});
-  auto of_weights = make_array<float, 2>({cells.shape(0), cells.shape(2)});
-  {
-    const nb::gil_scoped_release release;
-    dot_cells_gradient(shape, cells.data(), weights.data(), gradient.data(), of_cells.data(),
-                       of_weights.data());
-  }
-  return nb::make_tuple(of_cells, of_weights);
 }
 
 }  // namespace
@@ -200,18 +190,17 @@ void bind_lines(nb::module_& m) {
       .def("find", &find_patterns, "planes"_a.noconvert(),
            "Returns the patterns int64 [U] of positions [N, C, H, W], and for the four lines "
            "through each cell the index uint32 [N, 4, H * W] of its pattern.");
-  m.def("sum_lines", &py_sum_lines, "table"_a.noconvert(), "rows"_a.noconvert(),
-        "Returns the features of cells [N, K, F], their mean and maximum [N, F]; see "
-        "lines/lines_training.h.");
-  m.def("sum_lines_gradient", &py_sum_lines_gradient, "rows"_a.noconvert(), "num_patterns"_a,
-        "cells"_a.noconvert(), "top"_a.noconvert(), "cells_gradient"_a.noconvert(),
-        "mean_gradient"_a.noconvert(), "top_gradient"_a.noconvert(),
-        "Returns the gradient [U, F] of the table of sum_lines.");
-  m.def("dot_cells", &py_dot_cells, "cells"_a.noconvert(), "weights"_a.noconvert(),
-        "Returns the dot products [N, K] of cells [N, K, F] and weights [N, F].");
-  m.def("dot_cells_gradient", &py_dot_cells_gradient, "cells"_a.noconvert(),
-        "weights"_a.noconvert(), "gradient"_a.noconvert(),
-        "Returns the gradients of the cells and weights of dot_cells.");
+  m.def("pool_lines", &py_pool_lines, "table"_a.noconvert(), "rows"_a.noconvert(),
+        "Returns the mean and the maximum [N, F] of the cells of each position, from the features "
+        "[U, F] of patterns and the patterns [N, 4, K] of cells; see lines/lines_training.h.");
+  m.def("dot_lines", &py_dot_lines, "table"_a.noconvert(), "rows"_a.noconvert(),
+        "weights"_a.noconvert(), "Returns the dot products [N, K] of cells and weights [N, F].");
+  m.def("dot_lines_gradient", &py_dot_lines_gradient, "table"_a.noconvert(), "rows"_a.noconvert(),
+        "gradient"_a.noconvert(), "Returns the gradient [N, F] of the weights of dot_lines.");
+  m.def("lines_gradient", &py_lines_gradient, "table"_a.noconvert(), "rows"_a.noconvert(),
+        "weights"_a.noconvert(), "dots_gradient"_a.noconvert(), "mean_gradient"_a.noconvert(),
+        "top"_a.noconvert(), "top_gradient"_a.noconvert(),
+        "Returns the gradient [U, F] of the table of pool_lines and dot_lines.");
 }
 
 }  // namespace tengen

@@ -63,13 +63,13 @@ struct Kernels {
   void (*sum_rows)(const float* table, int width, const uint32_t* rows, int num_cells,
                    float* cells);
 
-  // The gradient of sum_rows. A cell's gradient is gradient[k * width + c] + each[c]; for the first
-  // cell with cells[k * width + c] = top[c], first[c] is added, which is then set to 0. Where the
-  // cell is above 0, its gradient is added to each of its four rows of `table_gradient`, as often
-  // as a row occurs.
-  void (*spread_rows)(const float* cells, const float* gradient, const float* each,
-                      const float* top, float* first, const uint32_t* rows, int num_cells,
-                      int width, float* table_gradient);
+  // The gradient of sum_rows. That of a cell is factor[k] * weights[c] + each[c]; for the first
+  // cell that is equal to top[c], first[c] is added, which is then set to 0. Where the cell is
+  // above 0, its gradient is added to each of its four rows of `table_gradient`, as often as a row
+  // occurs.
+  void (*spread_rows)(const float* table, const float* factor, const float* weights,
+                      const float* each, const float* top, float* first, const uint32_t* rows,
+                      int num_cells, int width, float* table_gradient);
 
   // Sum and maximum over the cells. num_cells >= 1.
   void (*pool)(const float* cells, int num_cells, int width, float* sum, float* top);

@@ -166,33 +166,45 @@ void line_patterns(const int32_t* cells, ptrdiff_t step, int n, int reach, int32
   }
 }
 
+// The features of a cell, the sum of four rows of a table.
+struct CellRows {
+  CellRows(const float* table, const uint32_t* rows, int num_cells, size_t width)
+      : a(table + rows[0] * width),
+        b(table + rows[num_cells] * width),
+        c(table + rows[2 * num_cells] * width),
+        d(table + rows[3 * num_cells] * width) {}
+
+  Floats sum(size_t i) const {
+    const Floats sum = (load(a + i) + load(b + i)) + (load(c + i) + load(d + i));
+    return choose(splat(0.0f) > sum, splat(0.0f), sum);  // keeps NaN
+  }
+
+  const float *a, *b, *c, *d;
+};
+
 void sum_rows(const float* table, int width, const uint32_t* rows, int num_cells, float* cells) {
   const auto size = static_cast<size_t>(width);
   for (int k = 0; k < num_cells; ++k, ++rows, cells += size) {
-    const float* a = table + rows[0] * size;
-    const float* b = table + rows[num_cells] * size;
-    const float* c = table + rows[2 * num_cells] * size;
-    const float* d = table + rows[3 * num_cells] * size;
-    for (size_t i = 0; i < size; i += kLanes) {
-      const Floats sum = (load(a + i) + load(b + i)) + (load(c + i) + load(d + i));
-      store(cells + i, choose(splat(0.0f) > sum, splat(0.0f), sum));  // keeps NaN
-    }
+    const CellRows cell(table, rows, num_cells, size);
+    for (size_t i = 0; i < size; i += kLanes) store(cells + i, cell.sum(i));
   }
 }
 
-void spread_rows(const float* cells, const float* gradient, const float* each, const float* top,
-                 float* first, const uint32_t* rows, int num_cells, int width,
+void spread_rows(const float* table, const float* factor, const float* weights, const float* each,
+                 const float* top, float* first, const uint32_t* rows, int num_cells, int width,
                  float* table_gradient) {
   const auto size = static_cast<size_t>(width);
   const Floats zero = splat(0.0f);
-  for (int k = 0; k < num_cells; ++k, ++rows, cells += size, gradient += size) {
+  for (int k = 0; k < num_cells; ++k, ++rows) {
+    const CellRows cell(table, rows, num_cells, size);
     for (size_t i = 0; i < size; i += kLanes) {
-      const Floats cell = load(cells + i);
+      const Floats value = cell.sum(i);
       const Floats of_top = load(first + i);
-      const Ints is_top = cell == load(top + i);
+      const Ints is_top = value == load(top + i);
       store(first + i, choose(is_top, zero, of_top));
-      const Floats sum = load(gradient + i) + load(each + i) + choose(is_top, of_top, zero);
-      const Floats kept = choose(cell > zero, sum, zero);
+      const Floats sum =
+          load(weights + i) * factor[k] + load(each + i) + choose(is_top, of_top, zero);
+      const Floats kept = choose(value > zero, sum, zero);
       // Some of the four rows may be the same.
       for (int line = 0; line < 4; ++line) {
         float* row = table_gradient + rows[line * num_cells] * size + i;

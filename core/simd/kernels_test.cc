@@ -241,13 +241,13 @@ void check_layers(const simd::Kernels& set, const simd::Kernels& baseline, int n
     each->dense(x.data(), num_cells, weights.data(), bias.data(), width, false, linear.data());
     each->dense(x.data(), num_cells, weights.data(), bias.data(), width, true, relu.data());
     each->dots(cells.data(), num_cells, width, bias.data(), dots.data());
-    each->spread_rows(cells.data(), weights.data(), bias.data(), top.data(), first_of_top.data(),
-                      rows.data(), num_cells, width, spread_out.data());
+    each->spread_rows(table.data(), x.data(), weights.data(), bias.data(), top.data(),
+                      first_of_top.data(), rows.data(), num_cells, width, spread_out.data());
     std::vector<double> gradient(table.begin(), table.end());
     for (size_t c = 0; c < size; ++c) {
       double of_top = top_gradient[c];
       for (size_t k = 0; k < cells_size; ++k) {
-        double slope = weights[k * size + c] + bias[c];
+        double slope = static_cast<double>(x[k]) * weights[c] + bias[c];
         if (cells[k * size + c] == top[c]) slope += std::exchange(of_top, 0.0);
         if (cells[k * size + c] <= 0.0f) slope = 0.0;
         for (size_t line = 0; line < 4; ++line)

@@ -68,14 +68,14 @@ class LinesNet(BoardNet):
         """Returns the logits of policy and outcome; see ``BoardNet.forward``."""
         finder, all_inputs = _patterns(self.config.reach)
         patterns, rows = finder.find(_to_core(planes))
-        inputs = all_inputs[torch.from_numpy(patterns)].to(planes.device)
-        cells, mean, top = _SumLines.apply(  # type: ignore[no-untyped-call]
-            self.line(inputs), rows
+        features = self.line(all_inputs[torch.from_numpy(patterns)].to(planes.device))
+        cells, mean, top = _PoolLines.apply(  # type: ignore[no-untyped-call]
+            features, rows
         )
         others = planes[:, FIRST_OTHER_PLANE:].mean((2, 3))
         context = self.context(torch.cat([mean, top, others], 1)).relu()
-        logits = _DotCells.apply(  # type: ignore[no-untyped-call]
-            cells, self.policy(context)
+        logits = _DotLines.apply(  # type: ignore[no-untyped-call]
+            cells, self.policy(context), features.detach(), rows
         )
         return logits, self.value(context)
 
@@ -114,53 +114,65 @@ def _patterns(reach: int) -> tuple[_core.LinePatterns, Tensor]:
     return patterns, torch.from_numpy(patterns.inputs())
 
 
-class _SumLines(torch.autograd.Function):
-    """The features of cells, and their mean and maximum, from those of patterns."""
+class _PoolLines(torch.autograd.Function):
+    """The mean and maximum of cells, whose features are sums of those of patterns."""
 
     @staticmethod
     def forward(
         ctx: Any, features: Tensor, rows: NDArray[Any]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns cells ``[B, A, F]``, mean and maximum ``[B, F]``.
+        """Returns a stand-in ``[B, A + F]`` for the cells, mean and maximum ``[B, F]``.
+
+        The features ``[B, A, F]`` of the cells are never stored. The gradient of the
+        stand-in is that of the features as two factors: of cells, and of channels.
 
         Args:
             ctx: What torch keeps for the gradient.
             features: Features of the patterns, ``[U, F]`` float32.
             rows: Patterns of the lines through each cell, ``[B, 4, A]`` uint32.
         """
-        outputs = _core.sum_lines(_to_core(features), rows)
-        cells, mean, top = (_from_core(x, features) for x in outputs)
-        ctx.rows, ctx.num_patterns = rows, len(features)
-        ctx.save_for_backward(cells, top)
-        return cells, mean, top
+        outputs = _core.pool_lines(_to_core(features), rows)
+        mean, top = (_from_core(x, features) for x in outputs)
+        ctx.rows = rows
+        ctx.save_for_backward(features, top)
+        size = rows.shape[2] + features.shape[1]
+        return features.new_empty(1).expand(len(rows), size), mean, top
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         """Returns the gradient of the features."""
-        cells, top = ctx.saved_tensors
-        found = _core.sum_lines_gradient(
-            ctx.rows, ctx.num_patterns, *map(_to_core, (cells, top, *gradients))
-        )
-        return _from_core(found, cells), None
+        features, top = ctx.saved_tensors
+        of_cells, of_mean, of_top = gradients
+        dots, weights = of_cells.split([ctx.rows.shape[2], features.shape[1]], 1)
+        arrays = map(_to_core, (weights, dots, of_mean, top, of_top))
+        found = _core.lines_gradient(_to_core(features), ctx.rows, *arrays)
+        return _from_core(found, features), None
 
 
-class _DotCells(torch.autograd.Function):
+class _DotLines(torch.autograd.Function):
     """The dot products of each cell's features with the weights of its position."""
 
     @staticmethod
-    def forward(ctx: Any, cells: Tensor, weights: Tensor) -> Tensor:
-        """Returns ``[B, A]`` for cells ``[B, A, F]`` and weights ``[B, F]``."""
-        ctx.save_for_backward(cells, weights)
-        return _from_core(_core.dot_cells(_to_core(cells), _to_core(weights)), cells)
+    def forward(
+        ctx: Any, cells: Tensor, weights: Tensor, features: Tensor, rows: NDArray[Any]
+    ) -> Tensor:
+        """Returns ``[B, A]`` for weights ``[B, F]``; see ``_PoolLines.forward``."""
+        ctx.rows = rows
+        ctx.save_for_backward(weights, features)
+        found = _core.dot_lines(_to_core(features), rows, _to_core(weights))
+        return _from_core(found, weights)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         """Returns the gradients of cells and weights."""
-        cells, weights = ctx.saved_tensors
-        found = _core.dot_cells_gradient(*map(_to_core, (cells, weights, gradient)))
-        return tuple(_from_core(x, cells) for x in found)
+        weights, features = ctx.saved_tensors
+        found = _core.dot_lines_gradient(
+            _to_core(features), ctx.rows, _to_core(gradient)
+        )
+        of_cells = torch.cat([gradient, weights], 1)
+        return of_cells, _from_core(found, weights), None, None
 
 
 def _to_core(tensor: Tensor) -> NDArray[Any]:
