@@ -22,8 +22,8 @@ using engine::State;
 constexpr uint64_t kMinLogs = 4;
 // The delay before the next check for memory or space. It doubles after each check that fails, and
 // is long compared with the check itself, because the store waits during a check.
-constexpr std::chrono::milliseconds kMinPause{100};
-constexpr std::chrono::milliseconds kMaxPause{3200};
+constexpr std::chrono::milliseconds kMinCheckPause{100};
+constexpr std::chrono::milliseconds kMaxCheckPause{3200};
 constexpr int kPausesPerLook = 16;
 // The version number that marks a log as out of date; see Keeper::set_aside().
 constexpr uint64_t kSetAside = UINT64_MAX;
@@ -209,7 +209,7 @@ void Keeper::write_all() {
 }
 
 void Keeper::wait_longer(Clock::duration look) {
-  pause_ = std::clamp<Clock::duration>(2 * pause_, kMinPause, kMaxPause);
+  pause_ = std::clamp<Clock::duration>(2 * pause_, kMinCheckPause, kMaxCheckPause);
   look_at_ = Clock::now() + std::max<Clock::duration>(pause_, kPausesPerLook * look);
 }
 
