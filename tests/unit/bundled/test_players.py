@@ -51,7 +51,7 @@ def test_each_says_how_it_was_made_and_what_it_scores(name):
     assert (row.name, typed.task) == ("train", told.trained_on)
     assert told.trained_on.split("/")[0] == name.split("/")[0]
     assert re.fullmatch("[0-9a-f]{40}", told.commit)
-    assert re.fullmatch("[0-9]+x[0-9]+", told.net)
+    assert re.fullmatch("[0-9]+x[0-9]+|lines [0-9]+", told.net)
     assert told.recipe
     assert told.games > 0
     assert told.cpu_seconds > 0
