@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 97_721,
+    "lines_of_src": 97_773,
     "lines_of_core": 33_271,
-    "lines_of_tests": 113_657,
+    "lines_of_tests": 113_702,
     "lines_of_benchmarks_and_scripts": 9_219,
     "packages": 27,
     "modules_with_one_importer": 112,
