@@ -9,9 +9,8 @@ core evaluates its network) without its int8 graph, and ``player.json``. Strengt
 levels are empty there until ``benchmarks/strength/player_strength.py`` measures them.
 
 ``--task`` names another board size of the same game, for a network that works on any
-size. The weights stay the same: in equal time, many short games on a small board teach
-the network more than few long games on a large board. Scores that the small board
-cannot have get no probability.
+size. The weights stay the same; scores that the small board cannot have get no
+probability.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ MAX_LINES = 500
 LIMITS = {
     "lines_of_src": 97_773,
     "lines_of_core": 33_271,
-    "lines_of_tests": 113_702,
+    "lines_of_tests": 113_705,
     "lines_of_benchmarks_and_scripts": 9_219,
     "packages": 27,
     "modules_with_one_importer": 112,

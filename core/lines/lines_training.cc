@@ -17,7 +17,7 @@ void for_each_position(const CellsShape& shape, const uint32_t* rows, F&& f) {
   }
 }
 
-// Buffers for the features of a position's cells.
+// Returns a buffer for the features of a position's cells.
 std::vector<float> cells_of(const CellsShape& shape) {
   return std::vector<float>(static_cast<size_t>(shape.num_cells) *
                             static_cast<size_t>(shape.width));

@@ -49,14 +49,17 @@ def play(mirror: Mirror, games: int | Iterable[int], *, seals: bool = True) -> i
 
 
 def play_near(run: RunDirectory) -> int:
-    """Begins a generation at the run's host; returns its number."""
+    """Plays a game of a new generation at the run's host; returns its number."""
     near = claim_writer(run, run.new_incarnation("selfplay"))
     begun = begin_generation(run, near, "tictactoe")
     assert begun is not None
-    begun[2].close()
-    near.seal(begun[0])
+    generation, _, segment = begun
+    # The number of a generation without games would be free again.
+    segment.sink.put(random_game("tictactoe", 0, generation))
+    segment.close()
+    near.seal(generation)
     near.release()
-    return begun[0]
+    return generation
 
 
 def games_at(run: RunDirectory) -> list[tuple[int, int]]:
