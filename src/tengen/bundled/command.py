@@ -51,7 +51,7 @@ def _line(manifest: Manifest) -> str:
         for row in manifest.strength
     )
     size = f"{manifest.num_bytes / 1000:,.0f} kB"
-    return f"{manifest.name:<12} {manifest.net:<6} {size:>7}  {told}"
+    return f"{manifest.name:<12} {manifest.net:<9} {size:>7}  {told}"
 
 
 def _levels(manifest: Manifest) -> list[str]:
