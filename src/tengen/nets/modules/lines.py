@@ -144,7 +144,7 @@ class _PoolLines(torch.autograd.Function):
         """Returns the gradient of the features."""
         features, top = ctx.saved_tensors
         of_cells, of_mean, of_top = gradients
-        dots, weights = of_cells.split([ctx.rows.shape[2], features.shape[1]], 1)
+        dots, weights = torch.split(of_cells, [ctx.rows.shape[2], features.shape[1]], 1)
         arrays = map(_to_core, (weights, dots, of_mean, top, of_top))
         found = _core.lines_gradient(_to_core(features), ctx.rows, *arrays)
         return _from_core(found, features), None
