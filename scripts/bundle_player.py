@@ -2,15 +2,9 @@
 
     python scripts/bundle_player.py runs/go/9 "tengen train go/9 --minutes 30"
 
-    python scripts/bundle_player.py runs/gomoku/9 "tengen train ..." --task gomoku/15
-
 Writes ``src/tengen/bundled/players/go-9``: the model in half precision (in full, if the
 core evaluates its network) without its int8 graph, and ``player.json``. Strength and
 levels are empty there until ``benchmarks/strength/player_strength.py`` measures them.
-
-``--task`` names another board size of the same game, for a network that works on any
-size. The weights stay the same; scores that the small board cannot have get no
-probability.
 """
 
 from __future__ import annotations
@@ -30,16 +24,11 @@ from tengen import bundled
 from tengen.bundled.players import FOLDER, MANIFEST_FILE
 from tengen.cli import parse_command
 from tengen.config import to_dict
-from tengen.games import open_game
 from tengen.models import ModelDir, ModelExporter, resolve_model
 from tengen.models.load import META_FILE, ONNX_FILE, WEIGHTS_FILE, read_weights
-from tengen.nets import NetConfig, board_of
+from tengen.nets import NetConfig
 from tengen.run import RunDirectory
 from tengen.search import PlayConfig
-from tengen.tensors import Signature
-
-# A logit far below those of trained networks, with a probability of almost zero.
-_NEVER = -10.0
 
 
 def main() -> None:
@@ -47,28 +36,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", metavar="RUN", type=Path)
     parser.add_argument("command", metavar="COMMAND", help="what trained it")
-    parser.add_argument("--task", metavar="NAME", help="another board of that game")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     args = parser.parse_args()
-    print(bundle(args.run, args.command, args.folder, args.task))
+    print(bundle(args.run, args.command, args.folder))
 
 
-def bundle(path: Path, command: str, folder: Path, task: str | None = None) -> Path:
+def bundle(path: Path, command: str, folder: Path) -> Path:
     """Writes a run's newest model as a bundled player; returns its folder.
 
     Args:
         path: The run.
         command: The command that trained the run, beginning with ``tengen train``.
         folder: The folder of all bundled players.
-        task: The task that the player plays; None for the run's task.
     """
     run, model = RunDirectory.open(path), resolve_model(path)
-    trained = model.meta.task
+    task = model.meta.task
     row, typed = parse_command(command.split(" && ")[0].split()[1:])
-    is_its = (row.name, typed.task) == ("train", trained)
-    assert is_its, f"{command} does not train {trained}"
-    task = task or trained
-    files = model_files(model, task)
+    is_its = (row.name, typed.task) == ("train", task)
+    assert is_its, f"{command} does not train {task}"
+    files = model_files(model)
     # Delete the previous player only now that the new files exist.
     final = folder / task.replace("/", "-")
     shutil.rmtree(final, ignore_errors=True)
@@ -79,7 +65,6 @@ def bundle(path: Path, command: str, folder: Path, task: str | None = None) -> P
     manifest = bundled.Manifest(
         name=task,
         task=task,
-        trained_on=trained,
         net=net_name(model.meta.net),
         recipe=str(run.read_run()["config"]["recipe"]),
         command=command,
@@ -93,16 +78,15 @@ def bundle(path: Path, command: str, folder: Path, task: str | None = None) -> P
     return final
 
 
-def model_files(model: ModelDir, task: str) -> dict[str, bytes]:
-    """Returns a model's files for ``task`` in half precision, by name."""
-    net, trained = model.meta.net, model.meta.task
-    signature = net.signature(board_of(open_game(task)).signature)
-    fitting = on_board(read_weights(model.path), net, signature)
+def model_files(model: ModelDir) -> dict[str, bytes]:
+    """Returns a model's files in half precision, by name."""
+    net, signature = model.meta.net, model.meta.signature
+    weights = read_weights(model.path)
     if net.is_native:
         # The core reads float32, and a table's weights are few.
-        files = {WEIGHTS_FILE: save(fitting)}
+        files = {WEIGHTS_FILE: save(weights)}
     else:
-        tensors = {name: halved(tensor) for name, tensor in fitting.items()}
+        tensors = {name: halved(tensor) for name, tensor in weights.items()}
         whole = {
             name: t.astype(np.float32) if t.dtype == np.float16 else t
             for name, t in tensors.items()
@@ -114,36 +98,12 @@ def model_files(model: ModelDir, task: str) -> dict[str, bytes]:
     origin = model.meta.origin
     meta = dataclasses.replace(
         model.meta,
-        task=task,
-        signature=signature,
-        origin=origin and dataclasses.replace(origin, run=f"runs/{trained}"),
+        origin=origin and dataclasses.replace(origin, run=f"runs/{model.meta.task}"),
         play=play,
         sha256={name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     )
     files[META_FILE] = (json.dumps(to_dict(meta), indent=2) + "\n").encode()
     return files
-
-
-def on_board(
-    tensors: dict[str, np.ndarray], net: NetConfig, signature: Signature
-) -> dict[str, np.ndarray]:
-    """Returns a network's tensors for another board size, which may be larger.
-
-    Only the score distribution depends on the size: the small board's scores keep their
-    logits, in the middle, and all other scores get almost no probability.
-    """
-    wanted = {k: tuple(v.shape) for k, v in net.build(signature).state_dict().items()}
-    found = {}
-    for name, tensor in tensors.items():
-        shape, fitting = wanted[name], tensor
-        if shape != tensor.shape:
-            known = name.split(".")[-2] == "score" and shape[1:] == tensor.shape[1:]
-            assert known, f"{name} knows the size of its board"
-            fitting = np.full(shape, _NEVER if tensor.ndim == 1 else 0.0, np.float32)
-            first = (shape[0] - len(tensor)) // 2
-            fitting[first : first + len(tensor)] = tensor
-        found[name] = fitting
-    return found
 
 
 def halved(tensor: np.ndarray) -> np.ndarray:

@@ -70,10 +70,7 @@ class Manifest:
     name: str
     """The player's name, without the prefix ``bundled:``."""
     task: str
-    """The game that the player plays."""
-    trained_on: str
-    """The game that the player was trained on. Its board may be smaller than that of
-    ``task``: the network's weights do not depend on the board size."""
+    """The game that the player was trained on and plays."""
     net: str
     """The size of the network, such as ``2x32``."""
     recipe: str

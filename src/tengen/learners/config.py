@@ -137,9 +137,9 @@ class LearnerConfig:
     """The optimizer and its settings."""
     initial_model: str = ""
     """Model with the initial weights of a new run: a RUN (its newest model at that
-    time), RUN@17 or a model directory. The model's game must have the same shapes, and
-    its network must be ``net`` or able to grow into ``net``. Stored as a full path.
-    Empty for random weights."""
+    time), RUN@17 or a model directory. The model's game must have the same shapes or be
+    another board size of them, and its network must be ``net`` or able to grow into
+    ``net``. Stored as a full path. Empty for random weights."""
 
     def __post_init__(self) -> None:
         """Raises UsageError if a field is invalid or conflicts with another."""

@@ -200,6 +200,15 @@ def differences(found: Signature, wanted: Signature) -> str:
     )
 
 
+def is_other_size(found: Signature, wanted: Signature) -> bool:
+    """Returns whether two boards differ in size, but not in planes or policy layout."""
+    a, b = found.board, wanted.board
+    if a is None or b is None or (a.height, a.width) == (b.height, b.width):
+        return False
+    kinds = [(x.num_planes, x.policy_layout, x.max_score > 0) for x in (a, b)]
+    return kinds[0] == kinds[1] and a.policy_layout != "flat"
+
+
 def _described(signature: Signature) -> dict[str, Any]:
     """Returns what ``differences`` compares: the board's fields, or the tensors."""
     if signature.board is not None:

@@ -17,7 +17,7 @@ from tengen.config import check, to_dict
 from tengen.errors import RunError, UsageError
 from tengen.games import Book, open_game, parse_book, read_book, read_book_bytes
 from tengen.models import ModelDir, resolve_model
-from tengen.models.load import differences
+from tengen.models.load import differences, is_other_size
 from tengen.nets import NetConfig
 from tengen.roles.config import RunConfig, read_config
 from tengen.run import RunDirectory, publish_file
@@ -54,8 +54,9 @@ def fitting_model(config: RunConfig, wanted: Signature) -> ModelDir:
         wanted: The signature that the agent requires of a network for its task.
 
     Raises:
-        UsageError: The model does not exist, or the run's initial network neither
-            equals the model's network nor can grow from it.
+        UsageError: The model does not exist, its weights depend on another board
+            size, or the run's initial network neither equals the model's network nor
+            can grow from it.
     """
     source, net = config.learner.initial_model, config.nets[0]
     try:
@@ -63,14 +64,25 @@ def fitting_model(config: RunConfig, wanted: Signature) -> ModelDir:
     except UsageError as error:
         raise UsageError(f"{_INITIAL} ({source}) cannot be used: {error}") from error
     theirs = model.meta
-    wrong = differences(theirs.signature, wanted)
-    check(
-        not wrong,
-        _INITIAL,
-        source,
-        f"must be a model with the shapes of {config.task}, not one of {theirs.task} "
-        f"with {wrong}; choose another",
-    )
+    if is_other_size(theirs.signature, wanted):
+        from tengen.inference.torch_backend import load_head
+        from tengen.nets.modules.board_size import on_board
+
+        try:
+            on_board(load_head(model.path).head.net, wanted)
+        except UsageError as error:
+            raise UsageError(
+                f"{_INITIAL} ({source}) is a model of {theirs.task}: {error}"
+            ) from error
+    else:
+        wrong = differences(theirs.signature, wanted)
+        check(
+            not wrong,
+            _INITIAL,
+            source,
+            f"must be a model with the shapes of {config.task}, not one of "
+            f"{theirs.task} with {wrong}; choose another",
+        )
     if theirs.net == net:
         return model
     try:

@@ -50,50 +50,26 @@ def test_a_run_becomes_a_player(tmp_path, bundled_in, publish_run):
         assert abs(found.network_value_to_play - known.network_value_to_play) < 0.01
 
 
-def test_a_network_plays_a_larger_board(tmp_path, bundled_in, publish_run):
-    run = publish_run(tmp_path / "run", "go/5", auxiliary=True, exports=False)
-    run.write_run({"config": {"task": "go/5", "recipe": "go"}})
-    (run.path / "code.txt").write_text("commit: abc\n")
-    (run.path / "events").mkdir(exist_ok=True)
-    folder = tmp_path / "players"
-    bundle(run.path, "tengen train go/5 --minutes 1", folder, "go/7")
-    bundled_in(folder)
-    told = bundled.read_manifest("go/7")
-    assert (told.task, told.trained_on) == ("go/7", "go/5")
-    with load("bundled:go/7") as player:
-        found = player.analyse([])
-        assert len(found.actions) == 50
-        # The score cannot exceed what a smaller board allows.
-        assert abs(found.score_to_play) < 34
-
-
 def test_a_network_that_the_core_evaluates(tmp_path, bundled_in):
     run = publish(tmp_path / "run", "gomoku/6")
     run.write_run({"config": {"task": "gomoku/6", "recipe": "gomoku"}})
     (run.path / "code.txt").write_text("commit: abc\n")
     (run.path / "events").mkdir(exist_ok=True)
     folder = tmp_path / "players"
-    bundle(run.path, "tengen train gomoku/6 --minutes 1", folder, "gomoku/7")
+    bundle(run.path, "tengen train gomoku/6 --minutes 1", folder)
     bundled_in(folder)
-    assert bundled.read_manifest("gomoku/7").net == "lines 48"
-    with load("bundled:gomoku/7") as player:
-        assert len(player.analyse([24]).actions) == 48
+    assert bundled.read_manifest("gomoku/6").net == "lines 48"
+    with load("bundled:gomoku/6") as player:
+        assert len(player.analyse([24]).actions) == 35
 
 
-def test_another_game_is_refused(tmp_path, publish_run):
+def test_another_game_is_refused_and_the_player_before_stays(tmp_path, publish_run):
     run = publish_run(tmp_path / "run", "tictactoe", exports=False)
-    with refused(AssertionError, "connect4"):
-        bundle(run.path, "tengen train connect4 --minutes 1", tmp_path / "players")
-
-
-def test_what_cannot_be_made_leaves_the_player_before(tmp_path, publish_run):
-    run = publish_run(tmp_path / "run", "tictactoe", exports=False)
-    before = tmp_path / "players" / "connect4" / "player.json"
+    before = tmp_path / "players" / "tictactoe" / "player.json"
     before.parent.mkdir(parents=True)
     before.touch()
-    line = "tengen train tictactoe --minutes 1"
-    with refused(AssertionError, "size"):
-        bundle(run.path, line, tmp_path / "players", "connect4")
+    with refused(AssertionError, "connect4"):
+        bundle(run.path, "tengen train connect4 --minutes 1", tmp_path / "players")
     assert before.exists()
 
 

@@ -18,7 +18,9 @@ from tengen.inference import needs_graph
 from tengen.inference.torch_backend import load_head
 from tengen.learners import Learner, load_checkpoint, save_checkpoint
 from tengen.learners.checkpoint import read_extra
+from tengen.models.load import is_other_size
 from tengen.nets import Net, NetConfig
+from tengen.nets.modules.board_size import on_board
 from tengen.roles.config import RunConfig
 from tengen.roles.devices import learner_device
 from tengen.roles.experience import open_experience
@@ -259,8 +261,10 @@ class LearnRole(Role):
             return net
 
     def _net_of_model(self, config: NetConfig) -> Net:
-        """Returns the initial model's network, grown to ``config`` if it is smaller."""
+        """Returns the initial model's network, on the task's board and grown."""
         net = load_head(fitting_model(self._config, self._wanted).path).head.net
+        if is_other_size(net.signature, self._wanted):
+            net = on_board(net, self._wanted)
         if net.config != config:
             net = net.grown(config)
         return net.requires_grad_(True)

@@ -102,6 +102,24 @@ def test_a_larger_network_grows_from_it(source: Path, tmp_path: Path) -> None:
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
+def test_a_run_begins_with_the_weights_of_a_smaller_board(tmp_path: Path) -> None:
+    net = ResNetConfig(num_blocks=2, num_channels=8, auxiliary=True)
+    small = dataclasses.replace(config_of(net), task="go/5", seed=5)
+    source = tmp_path / "source"
+    run = RunDirectory.create_or_resume(source)
+    write_config(run, small)
+    for role_class in (LearnRole, ExportRole, GateRole):
+        role = role_class(small, run, RoleContext(num_threads=1))
+        role.turn()
+        role.close()
+    config = dataclasses.replace(config_of(net, initial_model=str(source)), task="go/7")
+    checked_initial_model(config, RunDirectory(tmp_path / "out"))
+    found = first_checkpoint(config, tmp_path / "out").tensors
+    wanted = read_model(run.checkpoints.entry(0)).tensors
+    for name in ("stem.weight", "auxiliary_heads.ownership.weight"):
+        assert np.array_equal(found[name], wanted[name])
+
+
 def test_rates_go_on_from_the_steps_behind_the_model(
     source: Path, tmp_path: Path
 ) -> None:
