@@ -50,7 +50,7 @@ def test_scores_that_only_the_large_board_has_are_improbable():
     net = config.build(signature("go/5"))
     torch.nn.init.normal_(net.auxiliary_heads.score.bias)
     moved = on_board(net, signature("go/9"))
-    old, new = net.auxiliary_heads.score, moved.auxiliary.score
+    old, new = net.auxiliary_heads.score, moved.auxiliary_heads.score
     rest = (len(new.bias) - len(old.bias)) // 2
     assert torch.equal(new.bias[rest:-rest], old.bias)
     assert torch.equal(new.weight[rest:-rest], old.weight)
