@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 from collections.abc import Iterator
 
@@ -12,8 +13,8 @@ _WIDTH = 88
 
 _HEAD = """# Commands
 
-What `tengen COMMAND -h` prints, for every command, made of the same parsers when this
-site is built.
+What `tengen COMMAND --help-all` prints, for every command, made of the same parsers
+when this site is built.
 
 Every command takes `--json`, which ends its output with one line that is one JSON
 object, and `-h`. Exit codes are 0 done, 1 failed, 2 bad usage or config, 130
@@ -28,7 +29,8 @@ def commands_page() -> str:
 
 
 def _section(command: Command) -> str:
-    helps = [_help(parser) for parser in _with_choices(command_parser(command))]
+    shown = dataclasses.replace(command, rare="")
+    helps = [_help(parser) for parser in _with_choices(command_parser(shown))]
     blocks = "\n".join(f"```text\n{text}```\n" for text in helps)
     return f"## tengen {command.name}\n\n{command.help.capitalize()}.\n\n{blocks}"
 
@@ -46,6 +48,8 @@ def _with_choices(
 
 def _help(parser: argparse.ArgumentParser) -> str:
     # Do not depend on the terminal's width and colours.
-    parser.formatter_class = functools.partial(argparse.HelpFormatter, width=_WIDTH)  # type: ignore[assignment]
+    parser.formatter_class = functools.partial(  # type: ignore[assignment]
+        argparse.RawDescriptionHelpFormatter, width=_WIDTH
+    )
     parser.color = False  # type: ignore[attr-defined,unused-ignore]
     return parser.format_help()

@@ -20,10 +20,12 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NoReturn, TextIO
+from importlib.resources import files
+from typing import Any, TextIO
 
 from tengen import __version__
+from tengen.cli.parser import CommandParser
+from tengen.cli.table import COMMANDS, GROUPS, Command
 from tengen.errors import (
     TengenError,
     TengenWarning,
@@ -38,204 +40,13 @@ __all__ = [
     "Command",
     "CommandParser",
     "command_parser",
+    "examples_of",
     "find_command",
     "main",
     "parse_command",
 ]
 
 _PYTHON_SHOWS = warnings.showwarning
-
-
-@dataclass(frozen=True)
-class Command:
-    """An entry of the command table: a command's name, function and help text."""
-
-    name: str
-    """The command's name on the command line, one or two words."""
-    target: str
-    """``module:function``. The command's arguments are declared by the module's
-    ``<function>_arguments(parser)``, if it exists, or ``add_arguments(parser)``."""
-    help: str
-    """A short description for the list of commands."""
-    talks: bool = False
-    """Whether the command prints even with ``--quiet``, because its output is its
-    purpose: a protocol's responses, a script, or an address to connect to."""
-
-
-COMMANDS = (
-    Command("train", "tengen.recipes.run:train", "train an agent from scratch"),
-    Command("play", "tengen.play.command:play", "play against a trained agent", True),
-    Command(
-        "serve",
-        "tengen.serve.command:serve",
-        "watch runs and play in a browser",
-        talks=True,
-    ),
-    Command(
-        "gtp",
-        "tengen.play.gtp.command:gtp",
-        "play Go with a model, for GTP controllers",
-        True,
-    ),
-    Command(
-        "gomocup",
-        "tengen.play.gomocup.command:gomocup",
-        "play gomoku with a model, for Gomocup managers",
-        talks=True,
-    ),
-    Command(
-        "match", "tengen.evaluation.command:match", "play a match between two players"
-    ),
-    Command(
-        "analyse",
-        "tengen.report.analyse:analyse",
-        "review games: losses by phase, and the worst moves",
-    ),
-    Command("book", "tengen.play.book:book", "find balanced openings for games"),
-    Command(
-        "eval",
-        "tengen.play.eval_command:evaluate",
-        "measure an agent's return in its environment",
-    ),
-    Command(
-        "status",
-        "tengen.observe.status:status",
-        "show a run's progress and its bottleneck",
-    ),
-    Command(
-        "curves", "tengen.observe.curves.table:curves", "write a run's curve as CSV"
-    ),
-    Command("report", "tengen.report.write:report", "write a run as one HTML page"),
-    Command(
-        "mllog",
-        "tengen.minigo.log:mllog",
-        "write a benchmark run's log in MLPerf's form",
-    ),
-    Command(
-        "scale",
-        "tengen.launch.scale_command:scale",
-        "change the number of a run's actor processes",
-    ),
-    Command("stop", "tengen.observe.status:stop", "make a run save its work and end"),
-    Command("recipes", "tengen.recipes.command:recipes", "list what can be trained"),
-    Command(
-        "game new",
-        "tengen.cli.starters:game_new",
-        "write a starter file for a game of your own",
-    ),
-    Command(
-        "game check",
-        "tengen.games.check.command:game_check",
-        "check a game of your own, or one of OpenSpiel",
-    ),
-    Command(
-        "env new",
-        "tengen.cli.starters:env_new",
-        "write a starter file for an environment of your own",
-    ),
-    Command(
-        "env check",
-        "tengen.envs.check.command:env_check",
-        "check an environment, your own or an installed one",
-    ),
-    Command(
-        "players",
-        "tengen.bundled.command:players",
-        "list the trained players that are part of tengen",
-    ),
-    Command(
-        "doctor",
-        "tengen.cli.doctor:doctor",
-        "show what tengen will use on this machine, and why",
-    ),
-    Command("selfplay", "tengen.roles.alone.command:selfplay", "one role: play games"),
-    Command("actor", "tengen.roles.alone.command:actor", "one role: step environments"),
-    Command(
-        "inference",
-        "tengen.roles.alone.command:inference",
-        "one role: evaluate the network for actors",
-    ),
-    Command(
-        "shuffle", "tengen.roles.alone.command:shuffle", "one role: prepare batches"
-    ),
-    Command(
-        "learn",
-        "tengen.roles.alone.command:learn",
-        "one role: learn from experience",
-    ),
-    Command(
-        "export", "tengen.roles.alone.command:export", "one role: export candidates"
-    ),
-    Command(
-        "gate", "tengen.roles.alone.command:gate", "one role: accept or reject models"
-    ),
-    Command("store", "tengen.roles.store:store", "serve a store of experience"),
-    Command(
-        "store top",
-        "tengen.roles.store:store_top",
-        "show a store's contents, and which clients wait for it",
-    ),
-    Command(
-        "store replicate",
-        "tengen.roles.store:store_replicate",
-        "keep a live copy of a store on another host in a local folder",
-    ),
-    Command(
-        "data import-minigo",
-        "tengen.minigo.import_command:import_minigo",
-        "import models and examples of MLPerf's minigo",
-    ),
-    Command(
-        "data export-onnx",
-        "tengen.models.onnx_command:export_onnx",
-        "export a model to ONNX for other programs",
-    ),
-    Command(
-        "demos record",
-        "tengen.play.demos_command:demos_record",
-        "record episodes of an agent or of yourself, to learn from",
-        talks=True,
-    ),
-    Command(
-        "demos play",
-        "tengen.serve.record:demos_play",
-        "record episodes that you play in a browser, to learn from",
-        talks=True,
-    ),
-    Command(
-        "demos import",
-        "tengen.play.demos_command:demos_import",
-        "import a Minari dataset as demonstrations",
-    ),
-    Command(
-        "demos show",
-        "tengen.play.demos_command:demos_show",
-        "check demonstrations, and show what they contain",
-    ),
-    Command("bench", "tengen.cli.bench.command:bench", "measure a component's speed"),
-    Command(
-        "completion",
-        "tengen.cli.completion:completion",
-        "print a shell's completion script",
-        talks=True,
-    ),
-)
-
-
-class CommandParser(argparse.ArgumentParser):
-    """An ``ArgumentParser`` that raises UsageError instead of exiting."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(allow_abbrev=False, **settings)
-
-    def error(self, message: str) -> NoReturn:
-        """Raises UsageError with argparse's message."""
-        raise UsageError(f"arguments ({message}) are invalid; see {self.prog} -h")
-
-    def options(self) -> list[str]:
-        """Returns the parser's options that begin with ``--``, such as ``--json``."""
-        strings = (text for action in self._actions for text in action.option_strings)
-        return [text for text in strings if text.startswith("--")]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -286,7 +97,11 @@ def command_parser(command: Command) -> CommandParser:
     """Imports a command's module; returns a parser for the command's arguments."""
     module_name, _, function = command.target.partition(":")
     module = importlib.import_module(module_name)
-    parser = CommandParser(prog=f"tengen {command.name}", description=command.help)
+    parser = CommandParser(
+        prog=f"tengen {command.name}",
+        description=command.help,
+        epilog="\n".join(["examples:", *map("  {}".format, examples_of(command))]),
+    )
     own = f"{function}_arguments"
     add = getattr(module, own) if hasattr(module, own) else module.add_arguments
     add(parser)
@@ -298,7 +113,22 @@ def command_parser(command: Command) -> CommandParser:
         action="store_true",
         help="print only errors, warnings and the JSON object",
     )
+    if command.rare:
+        parser.hide(command.rare.split())
     return parser
+
+
+def examples_of(command: Command) -> list[str]:
+    """Returns the command lines that a command's help shows as examples."""
+    text = (files(__package__) / "data" / "examples.txt").read_text()
+    names = {row.name for row in COMMANDS}
+    found = []
+    for line in text.splitlines():
+        _, first, *rest = line.split()
+        two = " ".join([first, *rest[:1]])
+        if command.name == (two if two in names else first):
+            found.append(line)
+    return found
 
 
 def _prepare_streams() -> None:
@@ -388,19 +218,17 @@ def _parse(parser: CommandParser, argv: list[str]) -> argparse.Namespace:
 
 def _overview() -> str:
     width = max(len(command.name) for command in COMMANDS)
-    rows = [f"  {row.name:<{width}}  {row.help}" for row in COMMANDS]
-    return "\n".join(
-        [
-            "usage: tengen COMMAND ... [--json] [--quiet]",
-            "",
-            "Trains agents by reinforcement learning. Start with:",
-            "  tengen train gomoku/9 --minutes 10",
-            "",
-            *rows,
-            "",
-            "tengen COMMAND -h shows a command's arguments.",
-        ]
-    )
+    lines = [
+        "usage: tengen COMMAND ... [--json] [--quiet]",
+        "",
+        "Trains agents with reinforcement learning. Start with:",
+        "  tengen train gomoku/9 --minutes 10",
+    ]
+    for heading, group in GROUPS.items():
+        lines += ["", f"{heading}:"]
+        lines += [f"  {row.name:<{width}}  {row.help}" for row in group]
+    lines += ["", "tengen COMMAND -h shows a command's arguments and two examples."]
+    return "\n".join(lines)
 
 
 def _fail(message: str, code: int) -> int:

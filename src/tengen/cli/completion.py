@@ -120,8 +120,7 @@ def _of_parser(
             for word, inner in action.choices.items():
                 yield from _of_parser(f"{name} {word}", inner)
         elif action.option_strings:
-            if action.help != argparse.SUPPRESS:
-                options += action.option_strings
+            options += action.option_strings
             if action.nargs != 0:
                 for option in action.option_strings:
                     yield f"{name} {option}", _words(action)

@@ -2,6 +2,8 @@ import argparse
 import errno
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import types
@@ -228,6 +230,33 @@ def test_every_command_has_json_and_quiet(row):
     ]
     for parser in (usual, *inner):
         assert {"--json", "--quiet"} <= set(parser.options())
+
+
+@pytest.mark.parametrize("row", cli.COMMANDS, ids=lambda row: row.name)
+def test_every_command_has_two_examples_that_parse(row):
+    examples = cli.examples_of(row)
+    assert len(examples) == 2
+    for example in examples:
+        words = shlex.split(example)
+        assert words[0] == "tengen"
+        found, _ = cli.parse_command(words[1:])
+        assert found is row
+        assert example in cli.command_parser(row).format_help()
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in cli.COMMANDS if row.rare], ids=lambda row: row.name
+)
+def test_rare_options_are_shown_by_help_all(row, capsys):
+    rare = {f"--{name}" for name in row.rare.split()}
+    parser = cli.command_parser(row)
+    assert rare <= set(parser.options())
+    for option, is_shown in (("--help", False), ("--help-all", True)):
+        with pytest.raises(SystemExit):
+            cli.main([*row.name.split(), option])
+        shown = capsys.readouterr().out.partition("examples:")[0]
+        rows = re.findall("^  (--[a-z-]+)", shown, re.M)
+        assert {word in rows for word in rare} == {is_shown}
 
 
 def test_what_answers_at_once_imports_little(tmp_path):
