@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tengen.launch import LAUNCHERS
-from tengen.recipes import train
+from tengen.recipes.run import train_task as train
 from tengen.run import RunDirectory, find_files, read_actor_counts, read_mirrors
 from tests.faults.far_launcher import FAR
 from tests.faults.role_processes import (

@@ -13,7 +13,7 @@ import pytest
 
 from tengen.errors import UsageError
 from tengen.launch import launcher_of
-from tengen.recipes import train
+from tengen.recipes.run import train_task as train
 from tengen.run import RunDirectory
 from tests.faults.role_processes import (
     SETTINGS,

@@ -36,6 +36,8 @@ def load_program(task: str) -> Callable[[], Any]:
         sys.path.append(os.getcwd())
     try:
         module = importlib.import_module(module_name)
+    except UsageError:
+        raise  # the module calls tengen itself
     except RAISED as error:
         raise UsageError(
             f"task ({task}) must name an importable module, but importing "

@@ -218,6 +218,15 @@ class Spending:
             return None
         return max(0, self.budget.frames - self._frames)
 
+    @property
+    def experience_share(self) -> float | None:
+        """Share of the budget's games or frames that this call has, in [0, 1]."""
+        if self.budget.games:
+            return min(1.0, self._games / self.budget.games)
+        if self.budget.frames:
+            return min(1.0, self._frames / self.budget.frames)
+        return None
+
     def count_frames(self, num_frames: int) -> None:
         """Sets the run's frame count, if reports of turns do not count frames.
 

@@ -16,13 +16,14 @@ from tengen.observe.verdict import (
     verdict,
     waiting_verdict,
 )
-from tengen.observe.view import View, make_view
+from tengen.observe.view import OnProgress, View, make_view, watched
 
 __all__ = [
     "EventWriter",
     "Hosts",
     "HostsLog",
     "ObserveConfig",
+    "OnProgress",
     "Place",
     "Progress",
     "RunView",
@@ -40,4 +41,5 @@ __all__ = [
     "room_verdict",
     "verdict",
     "waiting_verdict",
+    "watched",
 ]

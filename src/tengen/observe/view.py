@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Self
 
 from tengen.closable import Closable
@@ -13,6 +14,9 @@ from tengen.observe.progress_line import ProgressLine
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
+
+OnProgress = Callable[[Progress], bool | None]
+"""Called with a run's progress; returns False to end the call with everything saved."""
 
 _NUM_RATINGS = 10
 _OF_MPIRUN = "OMPI_COMM_WORLD_RANK"
@@ -59,6 +63,47 @@ def make_view(title: str, stream: IO[str] | None = None) -> View:
     # mpirun gives each rank a terminal, even if mpirun's own output goes to a file.
     is_live = stream.isatty() and _OF_MPIRUN not in os.environ
     return _LiveView(title, stream) if is_live else View(stream)
+
+
+def watched(view: View, on_progress: OnProgress, stop: Callable[[], None]) -> View:
+    """Returns a view that also calls a function with each progress.
+
+    Args:
+        view: The view that shows the reports.
+        on_progress: Called with the progress; if it returns False, calls ``stop``.
+        stop: Ends the run.
+    """
+    return _WatchedView(view, on_progress, stop)
+
+
+class _WatchedView(View):
+    def __init__(
+        self, view: View, on_progress: OnProgress, stop: Callable[[], None]
+    ) -> None:
+        self._view = view
+        self._on_progress = on_progress
+        self._stop = stop
+
+    def close(self) -> None:
+        self._view.close()
+
+    def starting(self, what: str) -> None:
+        self._view.starting(what)
+
+    def message(self, text: str) -> None:
+        self._view.message(text)
+
+    def update(self, progress: Progress) -> None:
+        self._view.update(progress)
+        self._tell(progress)
+
+    def generation(self, progress: Progress) -> None:
+        self._view.generation(progress)
+        self._tell(progress)
+
+    def _tell(self, progress: Progress) -> None:
+        if self._on_progress(progress) is False:
+            self._stop()
 
 
 def describe(progress: Progress) -> list[tuple[str, str]]:

@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from tengen.recipes.registry import Recipe, make_config, recipes
-from tengen.recipes.run import train_task as train
 
-__all__ = ["Recipe", "make_config", "recipes", "train"]
+__all__ = ["Recipe", "make_config", "recipes"]

@@ -26,12 +26,15 @@ from tengen.launch import (
 )
 from tengen.observe import (
     EventWriter,
+    OnProgress,
     View,
     lighter_learning,
     make_view,
     open_charts,
     read_progress,
+    watched,
 )
+from tengen.observe.notebook_view import NotebookView, is_in_notebook
 from tengen.observe.roles import needed_roles
 from tengen.own_process import is_own_process
 from tengen.recipes.call import Call
@@ -70,41 +73,14 @@ def train_task(
     threads: int | None = None,
     devices: str | None = None,
     settings: Sequence[str] = (),
+    on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
-    """Trains an agent on a task and returns the result; resumes an existing run.
+    """Trains an agent on a task and returns the result; see ``tengen.train``.
 
-    Blocks until the budget is spent. Ctrl-C, SIGTERM and ``tengen stop`` end the call
-    early with everything saved. A second Ctrl-C kills the roles without saving, and
-    raises KeyboardInterrupt; the process of ``tengen train`` exits immediately.
+    On a second Ctrl-C the process of ``tengen train`` exits immediately.
 
-    Args:
-        task: A game or an environment. ``module:Class`` is imported.
-        agent: The algorithm; None for the task's default.
-        recipe: The recipe; None for the task's default.
-        launch: ``inline``, ``local``, ``ray`` or ``mpi``; with ``mpi`` only the first
-            rank of ``mpirun`` returns. None for ``local`` on a GPU, with ``actors``,
-            several actors in the run, or ``launch.listen``; otherwise ``inline``.
-        actors: Number of processes that step environments; None for the run's number,
-            which is 1 in a new run.
-        minutes: Wall time of this call, without start-up; the recipe's if no budget is
-            given. The CPU time of all calls decides when the network grows. A new run's
-            config depends on this machine's cores; if roles take turns, generations get
-            smaller if only few would fit the budget.
-        cpu_seconds: CPU time of all processes of this call, without start-up. Like
-            ``minutes``, but equal on a busy machine.
-        games: Games of this call, in complete generations. A new run's config is then
-            the same on any machine. 0 only writes the config, for roles that are
-            started individually.
-        frames: Environment steps of this call, in complete turns of the actors. 0 only
-            writes the config, as with ``games``.
-        out: The run directory, ``runs/TASK`` by default.
-        seed: Seed of a new run.
-        demos: Folder of demonstrations for agents that learn from them.
-        threads: Number of cores to use, at most and by default all of the machine.
-        devices: ``cpu`` or GPUs such as ``cuda:0,cuda:1``. Self-play uses all GPUs, and
-            the learner the first GPU. By default the run's devices, or a GPU if there
-            is one.
-        settings: Changes to the config, as ``a.b=v``.
+    The arguments are those of ``tengen.train``, with a task's name and with settings as
+    ``a.b=v``.
 
     Returns:
         ``out``, ``reason`` (why the call ended), ``exit_code`` (1 if the budget ended
@@ -135,7 +111,7 @@ def train_task(
         settings=settings,
     )
     with ExitStack() as locks:
-        view = locks.enter_context(make_view(f"tengen train {task}", sys.stdout))
+        view = locks.enter_context(_open_view(f"tengen train {task}"))
         allow(task)
         # Reject invalid arguments before anything is written.
         with _telling(call, view), ExitStack() as changing:
@@ -156,7 +132,12 @@ def train_task(
         if call.only_makes:
             view.close()
             return _made(run, call.known, config)
-        return _train(run, config, call, num_threads, view)
+        return _train(run, config, call, num_threads, view, on_progress)
+
+
+def _open_view(title: str) -> View:
+    is_drawn = is_in_notebook()
+    return NotebookView(title, sys.stdout) if is_drawn else make_view(title, sys.stdout)
 
 
 @contextmanager
@@ -181,6 +162,7 @@ def _train(
     call: Call,
     num_threads: int,
     view: View,
+    on_progress: OnProgress | None,
 ) -> dict[str, Any]:
     budget = call.budget(config)
     seconds = budget.seconds_on(num_threads)
@@ -191,7 +173,7 @@ def _train(
     try:
         with StopListener(run, on_second=_leave) as stop, closing(view):
             journal = RunJournal(
-                view,
+                view if on_progress is None else watched(view, on_progress, stop.end),
                 events,
                 acting=config.schedule.acting,
                 last=last,

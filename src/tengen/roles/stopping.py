@@ -108,6 +108,10 @@ class StopListener:
             self._was_interrupted = True
         self._set("interrupted")
 
+    def end(self) -> None:
+        """Ends the run as the STOP file does. Does not block; thread-safe."""
+        self._set("stopped")
+
     def _set(self, reason: Literal["interrupted", "stopped"]) -> None:
         # The signal handler calls this, so it must not take a lock or write to a pipe.
         if self.reason is None:

@@ -18,7 +18,8 @@ from tengen.launch.launcher import Handle, Launcher
 from tengen.launch.process import Processes
 from tengen.launch.wire import Hub
 from tengen.launch.workers import Worker
-from tengen.recipes import make_config, train
+from tengen.recipes import make_config
+from tengen.recipes.run import train_task as train
 from tengen.roles import write_config
 from tengen.run import RunDirectory
 from tests.integration.runs import events

@@ -277,16 +277,15 @@ class RunJournal:
     def _eta_s(self) -> float | None:
         """Returns the expected seconds until one of the call's budgets is spent.
 
-        Assumes the average frame rate since the first turn of work.
+        Assumes the average rate of games or frames since the first turn of work.
         """
         spending = self._spending
         if spending is None:
             return None
         ends = [spending.seconds_left]
-        left = spending.frames_left()
-        if left is not None and spending.budget.frames is not None:
-            done = spending.budget.frames - left
-            ends.append(left * spending.elapsed_s / done if done else None)
+        share = spending.experience_share
+        if share:
+            ends.append(spending.elapsed_s * (1.0 - share) / share)
         return min((end for end in ends if end is not None), default=None)
 
     def _waits(self, acting: float, learning: float) -> None:

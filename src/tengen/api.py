@@ -1,0 +1,211 @@
+"""``tengen.train`` and ``tengen.Run``, for use from Python and notebooks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tengen.bundled import BUNDLED, bundled_names
+from tengen.evaluation import command as match_command
+from tengen.games import is_game, is_program
+from tengen.observe import Progress
+from tengen.observe.status import read_status
+from tengen.play import AgentPlayer, Player, eval_command, load
+from tengen.recipes.run import train_task
+from tengen.recipes.tasks import importable, task_name
+from tengen.report import Curves, curves
+from tengen.run import RunDirectory
+
+
+class Run:
+    """A run directory: its models, its progress and its measurements.
+
+    ``tengen.train`` returns one; ``Run("runs/gomoku/9")`` opens an existing run, also
+    while it trains.
+
+    Args:
+        path: The run directory.
+        task: The run's task. Required for a game or an environment in Python, as in
+            ``tengen.load``.
+
+    Attributes:
+        path: The run directory.
+        task: The run's task.
+        result: How the call of ``train`` ended: ``reason`` (``budget``, ``stopped`` or
+            ``interrupted``), ``exit_code`` (0, or 1 if the budget ended before the
+            first learner step), the latest progress and, for a game, the closing
+            ``match``; empty if the run was opened.
+
+    Raises:
+        UsageError: The directory is not a run.
+    """
+
+    def __init__(self, path: Path | str, task: object = None) -> None:
+        self._run = RunDirectory.open(Path(path))
+        self.path = self._run.path
+        self.task = str(self._run.read_run()["config"]["task"])
+        self.result: Mapping[str, Any] = {}
+        self._typed = None if task is None else task_name(task)
+
+    def __repr__(self) -> str:
+        """Returns the call that opens the run."""
+        typed = "" if self._typed is None else f", {self._typed!r}"
+        return f"tengen.Run({str(self.path)!r}{typed})"
+
+    def player(self, model: int | None = None, **settings: Any) -> Player | AgentPlayer:
+        """Returns a player that uses a model. Blocks while the model is compiled.
+
+        Args:
+            model: The model's number; None for the newest model.
+            **settings: Further arguments of ``tengen.load``.
+
+        Raises:
+            UsageError: The run has no such model, or a setting is invalid.
+        """
+        word = str(self.path) if model is None else f"{self.path}@{model}"
+        return load(word, task=self._typed, **settings)
+
+    def evaluate(
+        self, episodes: int = 100, *, against: str | None = None, seed: int = 0
+    ) -> dict[str, Any]:
+        """Measures the newest model. Blocks until all episodes have ended.
+
+        Args:
+            episodes: Number of episodes, or of games with alternating colours.
+            against: The opponent, as for ``tengen match``. None: in a game the bundled
+                player, or ``mcts:1000`` if there is none; in an environment no model
+                for the other teams.
+            seed: Seed of the openings or of the environment.
+
+        Returns:
+            The object that ``tengen match --json`` or ``tengen eval --json`` prints.
+
+        Raises:
+            UsageError: The run has no model yet, or an argument is invalid.
+        """
+        words = ["--seed", str(seed)]
+        if self._typed is not None:
+            words += ["--task", self._typed]
+        if is_game(self.task):
+            if against is None:
+                has_bundled = self.task in bundled_names()
+                against = f"{BUNDLED}{self.task}" if has_bundled else "mcts:1000"
+            words += [str(self.path), against, "--games", str(episodes)]
+            return dict(match_command.match(_parsed(match_command, words)))
+        words += [str(self.path), "--episodes", str(episodes)]
+        words += [] if against is None else ["--against", against]
+        return dict(eval_command.evaluate(_parsed(eval_command, words)))
+
+    def status(self) -> dict[str, Any]:
+        """Returns the run's state, as ``tengen status --json`` prints it."""
+        return read_status(self._run)
+
+    def curves(self) -> Curves:
+        """Returns the run's learning curves, which notebooks render as drawings."""
+        return curves(self.path)
+
+
+def train(
+    task: object,
+    *,
+    agent: str | None = None,
+    settings: Mapping[str, Any] | Sequence[str] = (),
+    on_progress: Callable[[Progress], bool | None] | None = None,
+    recipe: str | None = None,
+    launch: str | None = None,
+    actors: int | None = None,
+    minutes: float | None = None,
+    cpu_seconds: float | None = None,
+    games: int | None = None,
+    frames: int | None = None,
+    out: Path | str | None = None,
+    seed: int | None = None,
+    demos: Path | str | None = None,
+    threads: int | None = None,
+    devices: str | None = None,
+) -> Run:
+    """Trains an agent on a task, and returns the run; resumes an existing run.
+
+    Blocks until the budget is spent. Ctrl-C, SIGTERM and ``tengen stop`` end the call
+    early with everything saved. A second Ctrl-C kills the roles without saving, and
+    raises KeyboardInterrupt.
+
+    Args:
+        task: A name such as ``gomoku/9``, ``CartPole-v1`` or ``module:Class``; a class
+            of a game or an environment; a function without arguments that makes one; a
+            game of ``tengen.games.make``, or an environment of ``gymnasium.make``.
+            Other processes import the class or function by name, so it must be at the
+            top level of a file. In the script itself, call ``train`` below
+            ``if __name__ == "__main__":``.
+        agent: The algorithm; None for the task's default.
+        settings: Changes to the config: ``{"learner.batch_size": 512}``.
+        on_progress: Called in this thread with the run's ``Progress``, several times a
+            second. If it returns False, the call ends early with everything saved. If
+            it raises an exception, the call ends and raises it.
+        recipe: The recipe; None for the task's default.
+        launch: ``inline``, ``local``, ``ray`` or ``mpi``; with ``mpi`` only the first
+            rank of ``mpirun`` returns. None for ``local`` on a GPU, with ``actors``,
+            several actors in the run, or ``launch.listen``; otherwise ``inline``.
+        actors: Number of processes that step environments; None for the run's number,
+            which is 1 in a new run.
+        minutes: Wall time of this call, without start-up; the recipe's if no budget is
+            given. The CPU time of all calls decides when the network grows. A new run's
+            config depends on this machine's cores; if roles take turns, generations get
+            smaller if only few would fit the budget.
+        cpu_seconds: CPU time of all processes of this call, without start-up. Like
+            ``minutes``, but equal on a busy machine.
+        games: Games of this call, in complete generations. A new run's config is then
+            the same on any machine. 0 only writes the config, for roles that are
+            started individually.
+        frames: Environment steps of this call, in complete turns of the actors. 0 only
+            writes the config, as with ``games``.
+        out: The run directory, ``runs/TASK`` by default.
+        seed: Seed of a new run.
+        demos: Folder of demonstrations for agents that learn from them.
+        threads: Number of cores to use, at most and by default all of the machine.
+        devices: ``cpu`` or GPUs such as ``cuda:0,cuda:1``. Self-play uses all GPUs, and
+            the learner the first GPU. By default the run's devices, or a GPU if there
+            is one.
+
+    Raises:
+        UsageError: An argument, the config or the directory is not valid.
+        RunError: A role failed permanently, or a file operation fails.
+        KeyboardInterrupt: The user pressed Ctrl-C twice.
+    """
+    name = task_name(task)
+    if isinstance(settings, Mapping):
+        settings = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
+    with importable(name):
+        result = train_task(
+            name,
+            agent=agent,
+            recipe=recipe,
+            launch=launch,
+            actors=actors,
+            minutes=minutes,
+            cpu_seconds=cpu_seconds,
+            games=games,
+            frames=frames,
+            out=out,
+            seed=seed,
+            demos=demos,
+            threads=threads,
+            devices=devices,
+            settings=settings,
+            on_progress=on_progress,
+        )
+    run = Run(result["out"], name if is_program(name) else None)
+    run.result = result
+    return run
+
+
+def _parsed(command: Any, words: Sequence[str]) -> argparse.Namespace:
+    """Returns a command's arguments, which make it return its report and print none."""
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    args = parser.parse_args(list(words))
+    args.json = True
+    return args
