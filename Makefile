@@ -111,6 +111,7 @@ lint: $(TESTED)
 	@cp "$$($(BIN)/python -c 'import pathlib, tengen._core as core; print(pathlib.Path(core.__file__).parent / "_core.pyi")')" src/tengen/
 	@$(BIN)/mypy
 	@$(BIN)/mypy benchmarks/*/*.py benchmarks/*/*/*.py
+	@$(BIN)/mypy tests/user_scripts/*.py
 	@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
 
 format: $(TESTED)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen.bundled import BUNDLED, bundled_names
+from tengen.errors import UsageError
 from tengen.evaluation import command as match_command
 from tengen.games import is_game, is_program
 from tengen.observe import Progress
@@ -55,16 +56,35 @@ class Run:
         typed = "" if self._typed is None else f", {self._typed!r}"
         return f"tengen.Run({str(self.path)!r}{typed})"
 
-    def player(self, model: int | None = None, **settings: Any) -> Player | AgentPlayer:
-        """Returns a player that uses a model. Blocks while the model is compiled.
+    def player(self, model: int | None = None, **settings: Any) -> Player:
+        """Returns a player of the run's game. Blocks while the model is compiled.
 
         Args:
             model: The model's number; None for the newest model.
             **settings: Further arguments of ``tengen.load``.
 
         Raises:
-            UsageError: The run has no such model, or a setting is invalid.
+            UsageError: The task is an environment, the run has no such model, or a
+                setting is invalid.
         """
+        found = self._load(model, settings)
+        if isinstance(found, Player):
+            return found
+        raise UsageError(f"task ({self.task}) is an environment; use Run.agent")
+
+    def agent(self, model: int | None = None, **settings: Any) -> AgentPlayer:
+        """Returns an agent that acts in the run's environment; see ``player``.
+
+        Raises:
+            UsageError: The task is a game, the run has no such model, or a setting is
+                invalid.
+        """
+        found = self._load(model, settings)
+        if isinstance(found, AgentPlayer):
+            return found
+        raise UsageError(f"task ({self.task}) is a game; use Run.player")
+
+    def _load(self, model: int | None, settings: dict[str, Any]) -> Any:
         word = str(self.path) if model is None else f"{self.path}@{model}"
         return load(word, task=self._typed, **settings)
 

@@ -51,9 +51,9 @@ if __name__ == "__main__":
         settings={"learner.batch_size": 8, "net.activation": "relu"},
         on_progress=seen.append,
     )
-    with run.player() as player:
-        player.reset()
-        action = int(player.act([0.0]))
+    with run.agent() as agent:
+        agent.reset()
+        action = int(agent.act([0.0]))
     stopped = tengen.train(
         make, agent="ppo", frames=10_000_000, out=out + "/b", threads=1,
         on_progress=lambda progress: (progress.num_steps or 0) < 1,
@@ -137,5 +137,7 @@ def test_a_game_is_measured_against_an_opponent(tmp_path):
     assert (opened.task, opened.result) == ("tictactoe", {})
     with opened.player(0) as player:
         assert player.choose([4]) in range(9)
+    with refused(UsageError, "task (tictactoe)"):
+        opened.agent()
     with refused(UsageError, "run (", "nowhere"):
         tengen.Run(tmp_path / "nowhere")
