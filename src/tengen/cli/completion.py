@@ -15,7 +15,8 @@ from typing import Any
 from tengen import envs, games
 from tengen.agents import Agent
 from tengen.bundled import bundled_names, read_manifest
-from tengen.cli import COMMANDS, command_parser
+from tengen.cli import command_parser
+from tengen.cli.table import COMMANDS
 from tengen.games.openspiel import OPENSPIEL_PREFIX
 from tengen.recipes.registry import recipes
 

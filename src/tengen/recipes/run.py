@@ -34,7 +34,6 @@ from tengen.observe import (
     read_progress,
     watched,
 )
-from tengen.observe.notebook_view import NotebookView, is_in_notebook
 from tengen.observe.roles import needed_roles
 from tengen.own_process import is_own_process
 from tengen.recipes.call import Call
@@ -111,7 +110,7 @@ def train_task(
         settings=settings,
     )
     with ExitStack() as locks:
-        view = locks.enter_context(_open_view(f"tengen train {task}"))
+        view = locks.enter_context(make_view(f"tengen train {task}", sys.stdout))
         allow(task)
         # Reject invalid arguments before anything is written.
         with _telling(call, view), ExitStack() as changing:
@@ -133,11 +132,6 @@ def train_task(
             view.close()
             return _made(run, call.known, config)
         return _train(run, config, call, num_threads, view, on_progress)
-
-
-def _open_view(title: str) -> View:
-    is_drawn = is_in_notebook()
-    return NotebookView(title, sys.stdout) if is_drawn else make_view(title, sys.stdout)
 
 
 @contextmanager

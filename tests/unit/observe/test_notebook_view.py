@@ -6,8 +6,7 @@ import types
 
 import pytest
 
-from tengen.observe import Progress
-from tengen.observe.notebook_view import NotebookView, is_in_notebook
+from tengen.observe import Progress, View, make_view
 
 
 class Display:
@@ -37,14 +36,14 @@ def display(monkeypatch):
 
 
 def test_a_kernel_is_known_by_its_shell(display):
-    assert is_in_notebook()
+    assert type(make_view("train", io.StringIO())) is not View
     sys.modules["IPython"].get_ipython = lambda: None
-    assert not is_in_notebook()
+    assert type(make_view("train", io.StringIO())) is View
 
 
 def test_one_bar_is_redrawn_until_the_end(display):
     stream = io.StringIO()
-    with NotebookView("train a<b", stream) as view:
+    with make_view("train a<b", stream) as view:
         view.starting("making the network")
         assert "starting: making the network" in display.outputs[0]["text/plain"]
         assert "value" not in display.outputs[0]["text/html"]
@@ -60,7 +59,7 @@ def test_one_bar_is_redrawn_until_the_end(display):
 
 
 def test_the_bar_is_full_when_the_budget_is_spent(display):
-    with NotebookView("train", io.StringIO()) as view:
+    with make_view("train", io.StringIO()) as view:
         view.update(Progress(generation=1, elapsed_s=30.0, eta_s=10.0))
         view.update(Progress(generation=1, elapsed_s=45.0, stage="match"))
     assert 'value="1.000"' in display.outputs[0]["text/html"]

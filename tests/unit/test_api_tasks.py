@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from tengen.api import importable, task_name
 from tengen.errors import UsageError
 from tengen.games import make
-from tengen.recipes.tasks import importable, task_name
 from tests.refusals import refused
 
 
