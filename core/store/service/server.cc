@@ -236,17 +236,26 @@ bool Server::serve_once() {
   // Without memory, clients wait, but sessions of disconnected clients end and may free memory.
   has_memory_ = Steady::has_reserve();
   const auto serve_all = [&](Engine& engine) {
-    // A round begins after the session that the last round served first. Otherwise, if a table has
-    // space for few items, one session would always use it. A round that has touched many items
-    // stops, so that other threads get the lock, and the next round continues from there.
+    // Writers begin after the writer that the last round served first, and samplers likewise.
+    // Otherwise, if a table has space for few items, one session would always use it. The two take
+    // turns of their own, because a sampler makes space after each round of the writers. A round
+    // that has touched many items stops, so that other threads get the lock; the next round
+    // continues from there, and begins with the other kind.
     const size_t num_sessions = sessions_.size();
     const uint64_t end = engine.num_touched() + engine::kMaxSamples;
-    for (size_t i = 0, begin = first_; i < num_sessions && !is_cut; ++i) {
-      const size_t at = (begin + i) % num_sessions;
-      if (sessions_[at]->serve(engine) == Progress::kNone) continue;
-      is_cut = engine.num_touched() >= end;
-      if (served_.empty() || is_cut) first_ = at + 1;
-      served_.push_back(sessions_[at].get());
+    for (const bool is_writer : {begins_with_writers_, !begins_with_writers_}) {
+      bool has_served = false;
+      size_t& first = is_writer ? first_writer_ : first_sampler_;
+      for (size_t i = 0, begin = first; i < num_sessions && !is_cut; ++i) {
+        const size_t at = (begin + i) % num_sessions;
+        if (sessions_[at]->is_writer() != is_writer) continue;
+        if (sessions_[at]->serve(engine) == Progress::kNone) continue;
+        is_cut = engine.num_touched() >= end;
+        if (!has_served || is_cut) first = at + 1;
+        if (is_cut) begins_with_writers_ = !is_writer;
+        has_served = true;
+        served_.push_back(sessions_[at].get());
+      }
     }
     return served_.empty() ? Progress::kNone : Progress::kDone;
   };

@@ -92,7 +92,9 @@ class Server {
   bool has_memory_ = true;  // whether the last round had memory to serve sessions
   // Whether the last round left loans that must still be given back.
   bool has_steps_ = false;
-  size_t first_ = 0;  // index of the first session in the next round, modulo the number of sessions
+  // Indices of the sessions that the next round tries first, modulo the number of sessions.
+  size_t first_writer_ = 0, first_sampler_ = 0;
+  bool begins_with_writers_ = true;
   uint64_t num_writes_ = 0;  // number of writers served, summed over all rounds
   bool is_busy_ = false;     // whether writers sent requests soon after the last sleep began
   std::thread thread_;

@@ -273,8 +273,12 @@ def test_every_client_gone_leaves_no_file(directory):
     assert not list(directory.glob("session-*"))
 
 
-def test_of_writers_that_wait_for_room_none_starves():
-    """The learner takes items one by one, and each writer has others waiting."""
+@pytest.mark.parametrize("connects", [False, True], ids=["own", "client"])
+def test_of_writers_that_wait_for_room_none_starves(connects):
+    """The learner takes items one by one, and each writer has others waiting.
+
+    A learner that is a client takes turns with the writers.
+    """
     directory = Path(tempfile.mkdtemp(prefix="tengen-")) / "store"
     queue = TableConfig(
         name="t",
@@ -287,10 +291,12 @@ def test_of_writers_that_wait_for_room_none_starves():
     )
     num_writers, num_drawn = 4, 400
     is_over = threading.Event()
+    all_are_there = threading.Barrier(num_writers + 1, timeout=900)
 
     def write(number):
         with Store.connect(directory) as client:
             writer = client.writer(f"w{number}", "t")
+            all_are_there.wait()
             while not is_over.is_set():
                 # Who gives up loses its place in the queue.
                 writer.append({"value": np.int64(number)}, timeout_s=900)
@@ -304,8 +310,10 @@ def test_of_writers_that_wait_for_room_none_starves():
     ):
         written = [pool.submit(write, number) for number in range(num_writers)]
         found = []
+        learner = Store.connect(directory) if connects else store
+        all_are_there.wait()
         for _ in range(num_drawn):
-            batch = store.table("t").sample(1, 900.0)
+            batch = learner.table("t").sample(1, 900.0)
             found.append(int(batch.columns["value"][0]))
             batch.ack()
         is_over.set()
