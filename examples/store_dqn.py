@@ -1,7 +1,7 @@
 """DQN in one file, as CleanRL has it, with its replay in tengen.store.
 
     python examples/store_dqn.py store &         # serves the replay
-    python examples/store_dqn.py actor 0 &       # any number of actors, each with a name
+    python examples/store_dqn.py actor 0 &       # any number of actors with names
     python examples/store_dqn.py learner 20000   # learner steps
 
 Nothing else of tengen is used. Each process may be killed and started again at any
@@ -10,6 +10,7 @@ with its weights. For other hosts, give the store `listen` and connect with its 
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -48,8 +49,7 @@ def serve() -> None:
     """Serves the replay until it is killed."""
     FOLDER.mkdir(exist_ok=True)
     with Store(StoreConfig.of([REPLAY], memory_bytes=64 << 20, directory=str(STORE))):
-        while sys.stdin.read(1):
-            pass
+        signal.pause()
 
 
 def act(name: str) -> None:
@@ -62,8 +62,8 @@ def act(name: str) -> None:
                 net.load_state_dict(torch.load(WEIGHTS, weights_only=True)["net"])
                 seen = changed
             observation, _ = env.reset()
-            score, is_over = 0.0, False
-            while not is_over:
+            score = 0.0
+            while True:
                 values = net(torch.as_tensor(observation))
                 action = rng.randint(2) if rng.rand() < 0.1 else int(values.argmax())
                 step = {"observation": observation, "action": np.int64(action)}
@@ -72,7 +72,9 @@ def act(name: str) -> None:
                 writer.append(step)
                 if score > 0:
                     writer.insert("replay", num_steps=2, priority=1.0)
-                score, is_over = score + float(reward), terminated or truncated
+                score += float(reward)
+                if terminated or truncated:
+                    break
             # The last transition needs the last observation; its action is not used.
             writer.append({**step, "observation": observation})
             writer.insert("replay", num_steps=2, priority=1.0)
@@ -98,9 +100,10 @@ def learn(num_steps: int) -> None:
             goal = x["reward"][:, 0] + 0.99 * future * ~x["terminated"][:, 0]
             values = net(x["observation"][:, 0]).gather(1, x["action"][:, :1])[:, 0]
             weights = torch.as_tensor(batch.importance_weights(0.4))
-            loss = (weights * nn.functional.smooth_l1_loss(values, goal, reduction="none"))
+            error = nn.functional.smooth_l1_loss(values, goal, reduction="none")
+            loss = (weights * error).mean()
             optimizer.zero_grad()
-            loss.mean().backward()
+            loss.backward()
             optimizer.step()
             batch.ack((values - goal).abs().detach().double().numpy() + 1e-3)
             if number % 100 == 99:
@@ -108,7 +111,7 @@ def learn(num_steps: int) -> None:
                 saved = {"net": net.state_dict(), "optimizer": optimizer.state_dict()}
                 torch.save(saved, WEIGHTS.with_suffix(".part"))
                 WEIGHTS.with_suffix(".part").replace(WEIGHTS)
-                print(f"step {number + 1} loss {loss.mean():.4f}", flush=True)
+                print(f"step {number + 1} loss {loss:.4f}", flush=True)
 
 
 if __name__ == "__main__":
