@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import sys
+import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -352,10 +353,12 @@ def importable(task: str) -> Iterator[None]:
 
 
 def _import_folder(name: str) -> str | None:
-    """Returns the folder from which a module was imported; None if it has no file."""
+    """Returns the folder of a module; None if every process finds the module."""
     file = getattr(sys.modules[name], "__file__", None)
     if file is None:
         return None
     path = Path(file).resolve()
     is_package = path.stem == "__init__"
-    return str(path.parents[name.count(".") + is_package])
+    folder = path.parents[name.count(".") + is_package]
+    installed = {Path(found).resolve() for found in sysconfig.get_paths().values()}
+    return None if folder in installed else str(folder)

@@ -85,5 +85,6 @@ def test_others_import_it_from_its_folder(tmp_path, monkeypatch):
     with importable("far.inner:Env"):
         assert os.environ["PYTHONPATH"] == str(tmp_path)
     assert "PYTHONPATH" not in os.environ
-    with importable("go/9"):
-        assert "PYTHONPATH" not in os.environ
+    for everywhere in ("go/9", "json:JSONDecoder"):
+        with importable(everywhere):
+            assert "PYTHONPATH" not in os.environ
