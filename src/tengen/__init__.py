@@ -1,5 +1,17 @@
 """tengen trains agents with reinforcement learning, in board games and environments.
 
+Begin with these functions; ``help`` shows the details of each:
+
+- ``tengen.train`` trains an agent, and returns its ``tengen.Run``.
+- ``tengen.Run`` opens a run: its players, measurements, status and curves.
+- ``tengen.load`` returns a player of a game, or an agent that acts in an environment.
+- ``tengen.make_game`` and ``tengen.make_env`` return a game, or an environment with
+  several copies.
+
+The modules ``tengen.agents``, ``tengen.games``, ``tengen.envs`` and ``tengen.store``
+are for agents, games and environments of your own, and for training loops that use only
+the store. Importing this package does not import torch.
+
 A run is one loop around batched inference::
 
     while not stopped:                             # tengen.train(task) runs this
@@ -12,18 +24,6 @@ A run is one loop around batched inference::
             learner.step(batch)
         if gate.accepts(learner.candidate()):      # all, or depending on a match
             inference.use(models.publish())        # immutable and numbered
-
-Begin with these functions; ``help`` shows the details of each:
-
-- ``tengen.train`` trains an agent, and returns its ``tengen.Run``.
-- ``tengen.Run`` opens a run: its players, measurements, status and curves.
-- ``tengen.load`` returns a player of a game, or an agent that acts in an environment.
-- ``tengen.make_game`` and ``tengen.make_env`` return a game, or an environment with
-  several copies.
-
-The modules ``tengen.agents``, ``tengen.games``, ``tengen.envs`` and ``tengen.store``
-are for agents, games and environments of your own, and for training loops that use only
-the store. Importing this package does not import torch.
 """
 
 from __future__ import annotations
