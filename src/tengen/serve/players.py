@@ -17,6 +17,8 @@ from tengen.bundled import (
 from tengen.errors import UsageError
 from tengen.play import AgentPlayer, Player, load
 from tengen.run import RunDirectory
+from tengen.serve.boards import picture
+from tengen.serve.sentences import strength_sentence
 
 Load = Callable[..., Player | AgentPlayer]
 
@@ -126,8 +128,9 @@ class Players:
 def describe_bundled(name: str) -> dict[str, Any]:
     """Returns a bundled player's entry in the list of players, as JSON values.
 
-    Keys: ``id``, the ID in URLs; ``name``; ``net``; ``games``; and ``strength``, a list
-    of objects with ``what``, ``value``, ``low`` and ``high``. If the manifest is
+    Keys: ``id``, the ID in URLs; ``name``; ``net``; ``games``; ``picture`` of the game,
+    see ``boards.picture``; ``sentence`` about the strength, or None; and ``strength``,
+    a list of objects with ``what``, ``value``, ``low`` and ``high``. If the manifest is
     damaged, the keys are ``id``, ``name`` and ``trouble``, the error message.
 
     Args:
@@ -142,6 +145,8 @@ def describe_bundled(name: str) -> dict[str, Any]:
         **named,
         "net": manifest.net,
         "games": manifest.games,
+        "picture": picture(manifest.task),
+        "sentence": strength_sentence(manifest.strength),
         "strength": [
             {
                 "what": row.what,

@@ -10,7 +10,7 @@ import {
   sendForLines,
 } from "../api";
 import { Board, type Shade } from "../board";
-import { chance, moveName, percent, resultText, sides } from "../format";
+import { chance, gameTitle, moveName, percent, resultText, sides } from "../format";
 import { useAsked, useKept } from "../hooks";
 import { Link } from "../link";
 import { ReadyButton, RunHeader, Trouble, ValueBar, Waiting } from "../parts";
@@ -40,8 +40,8 @@ export function PlayPage({ id, isBundled = false }: { id: string; isBundled?: bo
     <article>
       {isBundled ? (
         <header class="run-header">
-          <h1>{id.replaceAll("~", "/")}</h1>
-          <Link to="/">All players and runs</Link>
+          <h1>{gameTitle(id.replaceAll("~", "/"))}</h1>
+          <Link to="/play">All players</Link>
         </header>
       ) : (
         <RunHeader id={id} name={info?.game.name ?? id.replaceAll("~", "/")} page="play" />

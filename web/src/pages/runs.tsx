@@ -1,10 +1,11 @@
 import { useEffect } from "preact/hooks";
-import type { BundledPlayer, RunSummary } from "../api";
+import type { RunSummary } from "../api";
 import { Spark } from "../chart";
-import { ago, clock, number, percent, shown } from "../format";
+import { ago, clock, number, shown } from "../format";
 import { useAsked } from "../hooks";
 import { Link } from "../link";
 import { State, Trouble, Waiting } from "../parts";
+import { Players } from "./players";
 
 export function RunsPage() {
   const { data: runs, error } = useAsked<RunSummary[]>("/api/runs", 2000);
@@ -22,7 +23,7 @@ export function RunsPage() {
           {error && `, ${error}`}
         </p>
       </header>
-      {runs.length === 0 && <Players />}
+      {runs.length === 0 && <Players title="Players to play against now" />}
       {runs.length === 0 && (
         <div class="empty">
           <p>No run yet. Start one, and it appears here by itself:</p>
@@ -32,38 +33,6 @@ export function RunsPage() {
       <ul class="cards">
         {sorted(runs).map((run) => (
           <RunCard key={run.id} run={run} />
-        ))}
-      </ul>
-      {runs.length > 0 && <Players />}
-    </section>
-  );
-}
-
-// The players that are there before anything is trained.
-function Players() {
-  const { data: players } = useAsked<BundledPlayer[]>("/api/players");
-  if (!players || players.length === 0) return null;
-  return (
-    <section class="players" aria-label="Players">
-      <h2>Players to play against now</h2>
-      <ul class="cards">
-        {players.map((player) => (
-          <li key={player.id} class="opponent">
-            <h3>
-              {player.trouble ? player.name : <Link to={`/players/${player.id}`}>{player.name}</Link>}
-            </h3>
-            {player.trouble && <Trouble>{player.trouble}</Trouble>}
-            {player.strength?.map((row) => (
-              <p key={row.what} class="soft">
-                {row.what}: {percent(row.value)}
-              </p>
-            ))}
-            {!player.trouble && (
-              <p class="card-links">
-                <Link to={`/players/${player.id}`}>Play</Link>
-              </p>
-            )}
-          </li>
         ))}
       </ul>
     </section>
