@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 import { report } from "./api";
 import { useKept } from "./hooks";
 import { Link, usePath } from "./link";
+import { ComparePage } from "./pages/compare";
 import { EnvironmentsPage } from "./pages/environments";
 import { GamesPage } from "./pages/games";
 import { PlayPage } from "./pages/play";
@@ -70,7 +71,8 @@ function decoded(part: string): string {
 }
 
 function Page({ first, id, page, url }: { first?: string; id?: string; page?: string; url: URL }) {
-  if (!first || (first === "runs" && !id)) return <RunsPage />;
+  if (!first || (first === "runs" && !id)) return <RunsPage query={url.searchParams} />;
+  if (first === "compare") return <ComparePage query={url.searchParams} />;
   if (first === "play") return <PlayersPage />;
   if (first === "environments") return <EnvironmentsPage />;
   if (first === "store") return <StorePage />;
