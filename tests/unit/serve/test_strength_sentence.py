@@ -1,7 +1,7 @@
 import pytest
 
 from tengen.bundled import Strength, bundled_names, read_manifest
-from tengen.serve.sentences import strength_sentence
+from tengen.serve.players import strength_sentence
 
 
 def row(what, value, number):
