@@ -28,6 +28,14 @@ export interface RunSummary {
   stage?: string | null;
   num_games?: number | null;
   num_episodes?: number | null;
+  // Null for environments, and for games without a board of cells.
+  picture?: Picture | null;
+}
+
+// A game's board early in an opening.
+export interface Picture {
+  game: Game;
+  board: string;
 }
 
 export interface Role {
@@ -148,6 +156,9 @@ export interface BundledPlayer {
   trouble?: string;
   net?: string;
   games?: number;
+  picture?: Picture | null;
+  // Null if only the rows of its strength are known.
+  sentence?: string | null;
   strength?: { what: string; value: number; low: number; high: number }[];
 }
 

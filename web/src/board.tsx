@@ -121,6 +121,22 @@ export function Board(props: Props) {
   );
 }
 
+// A small picture of a board, without buttons or names.
+export function SmallBoard({ game, board }: { game: Game; board: string }) {
+  const unnamed = { ...game, letters: "" };
+  const edge = 0.02 * Math.max(game.width, game.height);
+  const room = { left: edge, top: edge, right: edge, bottom: edge };
+  const [wide, high] = [game.width + 2 * edge, game.height + 2 * edge];
+  return (
+    <div class={`board board-${style(game)} small-board`}>
+      <svg viewBox={`${-edge} ${-edge} ${wide} ${high}`} aria-hidden="true">
+        <Ground game={unnamed} room={room} />
+        <Pieces game={unnamed} board={board} label="" />
+      </svg>
+    </div>
+  );
+}
+
 function style(game: Game): string {
   if (game.shape === "columns") return "columns";
   return game.name === "tictactoe" ? "marks" : "stones";
@@ -152,11 +168,12 @@ function Ground({ game, room }: { game: Game; room: Margins }) {
     return (
       <g>
         <rect class="frame" x={-room.left} y={-room.top} width={wide} height={high} rx={0.25} />
-        {Array.from({ length: width }, (_, x) => (
-          <text class="coordinate" x={x + 0.5} y={height + 0.22} font-size={0.24}>
-            {x}
-          </text>
-        ))}
+        {room.bottom > room.top &&
+          Array.from({ length: width }, (_, x) => (
+            <text class="coordinate" x={x + 0.5} y={height + 0.22} font-size={0.24}>
+              {x}
+            </text>
+          ))}
       </g>
     );
   }

@@ -60,6 +60,14 @@ export function moveName(game: Game, action: number): string {
   return `${game.letters[action % game.width]}${game.height - row}`;
 }
 
+// A game's name for people; other tasks keep theirs.
+export function gameTitle(task: string): string {
+  const [family, size, ...more] = task.split("/");
+  const title = { go: "Go", gomoku: "Gomoku", connect4: "Connect Four", tictactoe: "Tic-tac-toe" }[family];
+  if (!title || more.length > 0) return task;
+  return size ? `${title} ${size}x${size}` : title;
+}
+
 // What the sides are called, the first player first.
 export function sides(game: Game): [string, string] {
   if (game.name === "tictactoe") return ["X", "O"];

@@ -7,8 +7,13 @@ export interface Asked<T> {
 }
 
 // Asks for JSON once, whenever the path changes, and again and again while it is seen. If
-// a later answer is an error, the last data stay beside it.
-export function useAsked<T>(path: string | null, every_ms = 0): Asked<T> {
+// a later answer is an error, the last data stay beside it. Another way to ask may be
+// given; it gets the path.
+export function useAsked<T>(
+  path: string | null,
+  every_ms = 0,
+  load: (path: string) => Promise<T> = ask,
+): Asked<T> {
   const [state, set] = useState<(Asked<T> & { path: string }) | null>(null);
   useEffect(() => {
     if (path === null) return;
@@ -19,7 +24,7 @@ export function useAsked<T>(path: string | null, every_ms = 0): Asked<T> {
     };
     const again = () => (document.hidden ? wait() : look());
     const look = () => {
-      ask<T>(path)
+      load(path)
         .then(
           (data) => isWanted && set({ path, data, error: null }),
           ({ message: error }: Error) =>

@@ -3,9 +3,11 @@ import { useEffect } from "preact/hooks";
 import { report } from "./api";
 import { useKept } from "./hooks";
 import { Link, usePath } from "./link";
+import { ComparePage } from "./pages/compare";
 import { EnvironmentsPage } from "./pages/environments";
 import { GamesPage } from "./pages/games";
 import { PlayPage } from "./pages/play";
+import { PlayersPage } from "./pages/players";
 import { RecordPage } from "./pages/record";
 import { ReportParts } from "./pages/report";
 import { RunPage } from "./pages/run";
@@ -27,7 +29,7 @@ function App() {
     <>
       <a class="skip" href="#main">Skip to the page</a>
       <header class="top">
-        {report || first === "record" ? <span class="brand">tengen</span> : <Pages first={first} />}
+        {report || first === "record" ? <span class="brand">tengen</span> : <Pages first={first} page={page} />}
         <button class="theme" type="button" onClick={() => setTheme(next)}>
           Colours: {theme}<span class="hidden">; choose {next}</span>
         </button>
@@ -40,7 +42,9 @@ function App() {
   );
 }
 
-function Pages({ first }: { first?: string }) {
+function Pages({ first, page }: { first?: string; page?: string }) {
+  const isPlay = first === "play" || first === "players" || (first === "runs" && page === "play");
+  const isRuns = !first || first === "compare" || (first === "runs" && !isPlay);
   return (
     <>
       <Link to="/" class="brand">
@@ -48,7 +52,8 @@ function Pages({ first }: { first?: string }) {
         tengen
       </Link>
       <nav aria-label="Pages">
-        <Link to="/" isCurrent={!first || first === "runs" || first === "players"}>Runs</Link>
+        <Link to="/play" isCurrent={isPlay}>Play</Link>
+        <Link to="/" isCurrent={isRuns}>Runs</Link>
         <Link to="/environments" isCurrent={first === "environments"}>Environments</Link>
         <Link to="/store" isCurrent={first === "store"}>Store</Link>
       </nav>
@@ -66,7 +71,9 @@ function decoded(part: string): string {
 }
 
 function Page({ first, id, page, url }: { first?: string; id?: string; page?: string; url: URL }) {
-  if (!first) return <RunsPage />;
+  if (!first || (first === "runs" && !id)) return <RunsPage query={url.searchParams} />;
+  if (first === "compare") return <ComparePage query={url.searchParams} />;
+  if (first === "play") return <PlayersPage />;
   if (first === "environments") return <EnvironmentsPage />;
   if (first === "store") return <StorePage />;
   if (first === "record") return <RecordPage />;

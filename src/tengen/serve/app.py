@@ -232,7 +232,9 @@ class Application:
 
 
 # Paths of the pages in web/src/main.tsx, which shows "No such page" for others.
-_PAGES = r"/(environments|store|players/[^/]+|runs/[^/]+(/games|/play)?)?/?"
+_PAGES = (
+    r"/(play|compare|environments|store|players/[^/]+|runs(/[^/]+(/games|/play)?)?)?/?"
+)
 _ASKED_AGAIN = {"Cache-Control": "no-cache"}
 
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
-from tengen.errors import UsageError
-from tengen.games import Game, State, go_result
+from tengen.errors import TengenError, UsageError
+from tengen.games import Game, State, go_result, open_game
 from tengen.games.sgf import GoRecord, write_sgf
 from tengen.play.board import make_board_text, read_stones
 
 _SGF_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _GOMOKU = 4  # SGF's game number of gomoku and renju
+# Openings that show what a game looks like, by family: offsets (row, column) from the
+# centre, or actions.
+_POINTS = {
+    "go": ((-1, 1), (1, -1), (1, 1), (-1, -1), (2, 0), (2, -1), (0, 2), (-2, 1)),
+    "gomoku": ((0, 0), (-1, 1), (1, 1), (-1, -1), (1, -1), (2, 2), (-1, 0), (-2, 0)),
+}
+_ACTIONS = {"connect4": (3, 3, 3, 2, 4, 4, 2, 5, 2), "tictactoe": (4, 0, 2, 6, 3)}
 
 
 def describe_game(game: Game) -> dict[str, Any]:
@@ -90,6 +98,33 @@ def position(game: Game, state: State) -> dict[str, Any]:
         "legal": [] if is_over else state.legal_actions(),
         "result": state.returns()[0] if is_over else None,
     }
+
+
+@lru_cache(maxsize=256)
+def picture(task: str) -> dict[str, Any] | None:
+    """Returns the board of a game early in an opening, for a small picture of the game.
+
+    Keys: ``game``, as in ``describe_game``, and ``board``, as in ``position``. Returns
+    None if the task is not a game, may not be imported, or has no board of cells.
+
+    Args:
+        task: Name of the task.
+    """
+    try:
+        game = open_game(task)
+    except TengenError:
+        return None
+    told = describe_game(game)
+    if told["shape"] == "text":
+        return None
+    middle = game.height // 2 * game.width + game.width // 2
+    points = _POINTS.get(told["family"], ())
+    actions = [middle + row * game.width + column for row, column in points]
+    state = game.new_state()
+    for action in actions or _ACTIONS.get(told["family"], ()):
+        if not state.is_terminal() and action in state.legal_actions():
+            state.apply(action)
+    return {"game": told, "board": position(game, state)["board"]}
 
 
 def game_record(

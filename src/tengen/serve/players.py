@@ -1,7 +1,8 @@
-"""Loads the models that users play against, and caches the most recent ones."""
+"""Loads and describes the models that users play against."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -9,6 +10,7 @@ from typing import Any
 
 from tengen.bundled import (
     Manifest,
+    Strength,
     bundled_folder,
     find_level,
     known_name,
@@ -17,8 +19,14 @@ from tengen.bundled import (
 from tengen.errors import UsageError
 from tengen.play import AgentPlayer, Player, load
 from tengen.run import RunDirectory
+from tengen.serve.boards import picture
 
 Load = Callable[..., Player | AgentPlayer]
+
+_SCORE = re.compile(r"score against (?P<opponent>.+?)(, [0-9,]+ simulations?)?")
+_SOLVED = re.compile(r"moves that an exact solver calls optimal(, .+)?")
+_LINES = re.compile(r"lines not lost, against every reply(, .+)?")
+_MCTS = re.compile(r"mcts:([0-9]+)")
 
 
 class Players:
@@ -126,8 +134,9 @@ class Players:
 def describe_bundled(name: str) -> dict[str, Any]:
     """Returns a bundled player's entry in the list of players, as JSON values.
 
-    Keys: ``id``, the ID in URLs; ``name``; ``net``; ``games``; and ``strength``, a list
-    of objects with ``what``, ``value``, ``low`` and ``high``. If the manifest is
+    Keys: ``id``, the ID in URLs; ``name``; ``net``; ``games``; ``picture`` of the game,
+    see ``boards.picture``; ``sentence`` about the strength, or None; and ``strength``,
+    a list of objects with ``what``, ``value``, ``low`` and ``high``. If the manifest is
     damaged, the keys are ``id``, ``name`` and ``trouble``, the error message.
 
     Args:
@@ -142,6 +151,8 @@ def describe_bundled(name: str) -> dict[str, Any]:
         **named,
         "net": manifest.net,
         "games": manifest.games,
+        "picture": picture(manifest.task),
+        "sentence": strength_sentence(manifest.strength),
         "strength": [
             {
                 "what": row.what,
@@ -152,6 +163,44 @@ def describe_bundled(name: str) -> dict[str, Any]:
             for row in manifest.strength
         ],
     }
+
+
+def strength_sentence(rows: Sequence[Strength]) -> str | None:
+    """Returns a sentence about the first measurement whose wording is known, or None.
+
+    Args:
+        rows: The measurements of a player, as in its manifest.
+    """
+    return next(filter(None, map(_sentence, rows)), None)
+
+
+def _sentence(row: Strength) -> str | None:
+    count = row.value * row.number
+    if _SOLVED.fullmatch(row.what):
+        return (
+            f"Plays the best move in {count:,.0f} of {row.number:,} positions, "
+            "according to an exact solver."
+        )
+    if _LINES.fullmatch(row.what):
+        if row.value == 1:
+            return "Never loses."
+        return f"Does not lose {count:,.0f} of {row.number:,} lines of play."
+    if match := _SCORE.fullmatch(row.what):
+        opponent = _opponent(match["opponent"])
+        # A draw counts half: only a full score, or a game without draws, is all wins.
+        # GNU Go is the opponent in Go, whose usual komi excludes draws.
+        is_whole = round(2 * count) % 2 == 0
+        if row.value == 1 or (opponent.startswith("GNU Go") and is_whole):
+            return f"Beats {opponent} in {count:,.0f} of {row.number:,} games."
+        points = f"{round(2 * count) / 2:,g}"
+        return f"Scores {points} of {row.number:,} points against {opponent}."
+    return None
+
+
+def _opponent(name: str) -> str:
+    if match := _MCTS.fullmatch(name):
+        return f"a search with {int(match[1]):,} random playouts"
+    return "random moves" if name == "random" else name
 
 
 def describe_levels(manifest: Manifest, most_simulations: int) -> list[dict[str, Any]]:

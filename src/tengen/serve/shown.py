@@ -10,6 +10,7 @@ from tengen.observe import Progress, RunView
 from tengen.observe.cpu_time import tree_memory_bytes
 from tengen.observe.view import describe
 from tengen.run import RunDirectory, find_files
+from tengen.serve.boards import picture
 from tengen.serve.catalog import in_folder
 
 # The status table on a run's page omits these keys of the status.
@@ -67,6 +68,7 @@ def summary(status: dict[str, Any], view: RunView) -> dict[str, Any]:
         "told_s": view.told_s,
         "headline": tag,
         "curve": view.curves[tag].shown(_SMALL_POINTS) if tag else None,
+        "picture": None if view.in_environments else picture(str(status["task"])),
         **{name: progress.get(name) for name in _IN_SUMMARY},
     }
 

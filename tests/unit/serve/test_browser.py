@@ -1,5 +1,7 @@
 """The pages in a real browser: interaction, display and requests."""
 
+import json
+
 import pytest
 
 from tests.unit.serve.made_runs import learned, write_events
@@ -90,18 +92,12 @@ def test_one_plays_a_bundled_player_without_any_run(page, tmp_path):
     with serving([], folder=tmp_path) as bare:
         page.open(bare.url)
         page.wait("document.querySelector(\"a[href='/players/connect4']\") !== null")
-        assert "moves that an exact solver calls optimal" in text(page, ".players")
-        # Without a run the players come first, in columns: name, strength, link.
+        assert "according to an exact solver." in text(page, ".players")
+        # Without a run the players come first.
         assert page.run(
             "document.querySelector('.players').compareDocumentPosition("
             "document.querySelector('.empty')) === Node.DOCUMENT_POSITION_FOLLOWING"
         )
-        tops = page.run(
-            "[...document.querySelector('.opponent').children]"
-            ".map(part => part.getBoundingClientRect().top)"
-        )
-        assert len(tops) == 3
-        assert tops == sorted(set(tops))
         page.click("a[href='/players/connect4']")
         page.wait("document.querySelector('.turn')?.innerText.startsWith('Your turn')")
         assert "1 beginner (" in text(page, "fieldset")
@@ -112,6 +108,146 @@ def test_one_plays_a_bundled_player_without_any_run(page, tmp_path):
             " && document.querySelectorAll('.moves li').length === 2"
         )
         page.leave()
+
+
+def test_the_page_play_lists_players_and_runs_of_games(page, site):
+    page.open(f"{site.url}/runs/go~5")
+    page.click("nav[aria-label='Pages'] a[href='/play']")
+    page.wait("document.querySelectorAll('.opponent').length === 6 + 4")
+    players, runs = page.run(
+        "[...document.querySelectorAll('.players')].map(part => part.innerText)"
+    )
+    assert "Beats GNU Go level 10 in 18 of 20 games." in players
+    assert "Never loses." in players
+    assert "CartPole" not in runs
+    assert "go/5" in runs
+    boards = "document.querySelectorAll('.opponent .small-board svg').length"
+    assert page.run(boards) == 10
+    current = "document.querySelector('nav [aria-current]').innerText"
+    assert page.run(current) == "Play"
+    # The link covers the card: a click on the board opens the game.
+    page.click("li:has(a[href='/runs/go~5/play']) .small-board")
+    page.wait("location.pathname === '/runs/go~5/play'")
+    assert page.run(current) == "Play"
+
+
+# Red wins, because Yellow lets three discs become open on both sides with move 4.
+LOST = [3, 3, 2, 6, 4, 1, 5]
+
+
+def open_lost_game(page, site):
+    """Opens a finished game against the bundled player, in which the person is Red."""
+    page.open(f"{site.url}/players/connect4")
+    page.wait("document.querySelector('.can-play') !== null")
+    kept = {"moves": LOST, "person": 0, "model": None}
+    name = "tengen-game players/connect4 connect4"
+    page.run(f"localStorage.setItem({name!r}, {json.dumps(json.dumps(kept))})")
+    page.open(f"{site.url}/players/connect4")
+    page.wait("document.querySelector('.turn-over')?.innerText.startsWith('You win')")
+
+
+REVIEW = ".buttons button:nth-child(4)"
+
+
+def test_a_finished_game_is_reviewed(page, site):
+    open_lost_game(page, site)
+    assert text(page, REVIEW) == "Review the game"
+    page.click(REVIEW)
+    page.wait("document.querySelector('.worst') !== null")
+    # All eight positions are on the curve; at the end the person has won.
+    assert page.run("document.querySelector('.review .chart').dataset.points") == "8"
+    assert "100 %" in text(page, ".review figcaption")
+    losses = page.run(
+        "[...document.querySelectorAll('.worst button')].map(b => b.innerText)"
+    )
+    assert 1 <= len(losses) <= 3
+    blunder = next(i for i, loss in enumerate(losses, 1) if "Move 4" in loss)
+    assert "column 6 by Yellow (model)" in losses[blunder - 1]
+    assert "to 0 %. Better: column 1" in losses[blunder - 1]
+    page.click(f".worst li:nth-child({blunder}) button")
+    page.wait("document.querySelector('.hint') !== null")
+    assert text(page, ".turn") == (
+        "Move 4: Yellow (model) played column 6. Better: column 1."
+    )
+    discs = "document.querySelectorAll('.board .disc-0, .board .disc-1').length"
+    assert page.run(discs) == 3
+    assert page.run("document.querySelector('.can-play')") is None
+    # By the keyboard, one goes on to the next position.
+    page.run("document.querySelector('.review input').focus()")
+    page.press("ArrowRight")
+    page.wait(f"{discs} === 4")
+    page.click(".main-button")
+    page.wait("document.querySelector('.review') === null")
+
+
+def test_a_review_can_be_cancelled_and_tells_errors(page, site):
+    open_lost_game(page, site)
+    page.run("window.asks = window.fetch")
+    page.run("window.fetch = (path, options) => new Promise(() => {})")
+    page.click(REVIEW)
+    page.wait("document.querySelector('.review progress') !== null")
+    assert text(page, REVIEW) == "Cancel the review"
+    page.click(REVIEW)
+    page.wait("document.querySelector('.review') === null")
+    assert text(page, REVIEW) == "Review the game"
+    page.run("window.fetch = () => Promise.reject(new Error('away'))")
+    page.click(REVIEW)
+    page.wait("document.querySelector('.trouble') !== null")
+    assert text(page, ".trouble") == "the server does not answer"
+    page.run("window.fetch = window.asks")
+    page.click(REVIEW)
+    page.wait("document.querySelector('.worst') !== null")
+    assert page.run("document.querySelector('.trouble')") is None
+
+
+def tick(page, name):
+    """Ticks the run with this name on the page Runs."""
+    page.wait("document.querySelectorAll('.card').length === 6")
+    page.run(
+        "[...document.querySelectorAll('.card')]"
+        f".find(card => card.querySelector('h2').innerText === {name!r})"
+        ".querySelector('input').click()"
+    )
+
+
+def test_runs_are_compared_in_one_chart(page, site):
+    page.open(site.url)
+    tick(page, "CartPole-v1/seed1")
+    page.wait("/Tick another/.test(document.querySelector('.compare-bar')?.innerText)")
+    tick(page, "CartPole-v1/seed2")
+    page.click(".compare-bar a")
+    page.wait("document.querySelector('.chart canvas') !== null")
+    assert page.run("location.pathname + location.search") == (
+        "/compare?runs=CartPole-v1~seed1,CartPole-v1~seed2"
+    )
+    assert page.run("document.querySelectorAll('.chart').length") == 1
+    keys = text(page, ".chart-keys")
+    assert "CartPole-v1/seed1 40" in keys
+    assert "CartPole-v1/seed2 80" in keys
+    assert page.run("document.querySelectorAll('.chart .swatch-1').length") == 1
+    assert "cannot be compared" not in text(page, "article")
+    axis = "document.querySelector('.chart-table th').textContent"
+    assert page.run(axis) == "agent steps"
+    page.click(".choice button:nth-child(2)")
+    page.wait(f"{axis}.startsWith('hours')")
+    assert "seed\t1\t2" in text(page, ".more")
+    # The way back keeps what was ticked.
+    page.click(".run-header a")
+    page.wait("document.querySelectorAll('.card input:checked').length === 2")
+
+
+def test_what_cannot_be_compared_is_said(page, site):
+    runs = "tictactoe,connect4,CartPole-v1~seed1,gone"
+    page.open(f"{site.url}/compare?runs={runs}")
+    page.wait("document.querySelectorAll('.chart').length === 2")
+    told = text(page, ".limits")
+    assert "rating of tictactoe, connect4; mean return of CartPole-v1/seed1" in told
+    assert "tictactoe, connect4 are different tasks" in told
+    assert "is not served here" in text(page, ".trouble")
+    assert "tictactoe 105, connect4 105" in page.run(
+        "document.querySelector('.chart-place').ariaLabel"
+    )
+    page.errors.clear()  # the refusal, as logged by the browser
 
 
 @pytest.mark.parametrize("path", ["/runs/%E0%A4", "/runs/gone"])
@@ -198,7 +334,8 @@ def test_environments_and_stores_are_shown(page, site):
 
 def test_a_phone_needs_no_scrolling_sideways(page, site):
     page.resize(360, 740)
-    paths = ["/", "/environments", "/store"]
+    paths = ["/", "/play", "/environments", "/store"]
+    paths.append("/compare?runs=CartPole-v1~seed1,CartPole-v1~seed2")
     for run in ("tictactoe", "connect4", "gomoku~7", "go~5"):
         paths += [f"/runs/{run}{page}" for page in ("", "/games", "/play")]
     for path in paths:
@@ -211,7 +348,13 @@ def test_a_phone_needs_no_scrolling_sideways(page, site):
 
 def test_every_control_has_a_name_and_dark_is_dark(page, site):
     page.dark()
-    for path in ("/", "/runs/tictactoe", "/runs/go~5/play", "/runs/go~5/games"):
+    for path in (
+        "/",
+        "/play",
+        "/runs/tictactoe",
+        "/runs/go~5/play",
+        "/runs/go~5/games",
+    ):
         page.open(site.url + path)
         page.wait("document.querySelector('.waiting') === null && document.title")
         nameless = page.run(

@@ -28,7 +28,14 @@ def test_they_are_listed_without_a_run(bare):
     assert bare.ask("/api/runs").json == []
     told = bare.ask("/api/players").json
     assert [player["name"] for player in told] == bundled.bundled_names()
-    assert {"id", "name", "net", "games", "strength"} == set(told[0])
+    keys = {"id", "name", "net", "games", "picture", "sentence", "strength"}
+    assert keys == set(told[0])
+    # Each board is that of its game, with some moves of an opening.
+    for player in told:
+        game, board = player["picture"]["game"], player["picture"]["board"]
+        assert len(board) == game["width"] * game["height"]
+        assert board.count("X") - board.count("O") in (0, 1)
+        assert board.count("X") >= 3
 
 
 def test_a_damaged_one_hides_no_other(bare, tmp_path, monkeypatch):

@@ -141,8 +141,9 @@ def test_every_page_is_the_shell_and_its_files_are_kept(site):
     ("path", "status"),
     [
         *((path, 200) for path in ("/", "/store", "/store/", "/players/go~9")),
+        *((path, 200) for path in ("/play", "/runs", "/compare?runs=a,b")),
         *((path, 200) for path in ("/runs/a%20b", "/runs/a/games")),
-        *((path, 404) for path in ("/runs", "/nothing", "/store/more")),
+        *((path, 404) for path in ("/nothing", "/store/more")),
         *((path, 404) for path in ("/players/a/play", "/runs/a/games/1")),
     ],
 )

@@ -10,10 +10,11 @@ import {
   sendForLines,
 } from "../api";
 import { Board, type Shade } from "../board";
-import { chance, moveName, percent, resultText, sides } from "../format";
+import { chance, gameTitle, moveName, percent, resultText, sides } from "../format";
 import { useAsked, useKept } from "../hooks";
 import { Link } from "../link";
 import { ReadyButton, RunHeader, Trouble, ValueBar, Waiting } from "../parts";
+import { marksOf, plyText, Review, reviewed, type Seen } from "../review";
 
 const LEVELS: [string, number][] = [
   ["by instinct", 1],
@@ -23,6 +24,7 @@ const LEVELS: [string, number][] = [
   ["strongest", 1600],
 ];
 const SHOWN = 6;
+const REVIEW_SIMULATIONS = 200;
 
 interface Kept {
   moves: number[];
@@ -40,8 +42,8 @@ export function PlayPage({ id, isBundled = false }: { id: string; isBundled?: bo
     <article>
       {isBundled ? (
         <header class="run-header">
-          <h1>{id.replaceAll("~", "/")}</h1>
-          <Link to="/">All players and runs</Link>
+          <h1>{gameTitle(id.replaceAll("~", "/"))}</h1>
+          <Link to="/play">All players</Link>
         </header>
       ) : (
         <RunHeader id={id} name={info?.game.name ?? id.replaceAll("~", "/")} page="play" />
@@ -70,6 +72,7 @@ function Table({ path, info, id }: { path: string; info: PlayInfo; id: string })
   const [said, say] = useState("");
   const [error, setError] = useState<string | null>(null);
   const [used, setUsed] = useState(info.newest);
+  const [review, setReview] = useState<{ seen: Seen[]; isOn: boolean; ply: number | null } | null>(null);
   const stop = useRef<AbortController | null>(null);
   const names = sides(game);
   const { moves, person, model } = kept;
@@ -88,6 +91,7 @@ function Table({ path, info, id }: { path: string; info: PlayInfo; id: string })
     setHint(null);
     setAnalysis(null);
     setThinking(false);
+    setReview(null);
     setError(null);
     try {
       const at = await ask<Position>(`${path}/position`, { moves: next.moves, model: next.model });
@@ -147,6 +151,35 @@ function Table({ path, info, id }: { path: string; info: PlayInfo; id: string })
     }
   }
 
+  // Searches at full strength, whatever level was played.
+  async function reviewGame() {
+    stop.current?.abort();
+    const control = new AbortController();
+    stop.current = control;
+    setError(null);
+    const asked = { model, simulations: Math.min(REVIEW_SIMULATIONS, info.max_simulations) };
+    let seen: Seen[] = [];
+    setReview({ seen, isOn: true, ply: null });
+    try {
+      for await (const at of reviewed(path, moves, asked, control.signal)) {
+        if (control.signal.aborted) return;
+        seen = [...seen, at];
+        setReview({ seen, isOn: seen.length <= moves.length, ply: null });
+      }
+      say("The review is ready.");
+    } catch (e) {
+      if (control.signal.aborted) return;
+      setError((e as Error).message);
+      setReview(null);
+    }
+  }
+
+  function cancelReview() {
+    stop.current?.abort();
+    setReview(null);
+    say("The review is cancelled.");
+  }
+
   function outcome(at: Position): string {
     const own = person === 0 ? at.result! : -at.result!;
     return own > 0 ? "You win." : own < 0 ? "You lose." : "A draw.";
@@ -181,31 +214,38 @@ function Table({ path, info, id }: { path: string; info: PlayInfo; id: string })
   if (!position) return error ? <Trouble>{error}</Trouble> : <Waiting what="the board" />;
   const levels = LEVELS.filter(([, n]) => n <= info.max_simulations);
   // Of a position that is not on the board any more only the table is shown.
-  const shades = shows && analysis && analysis.at === moves.length ? shadesOf(analysis.found) : [];
+  const ply = review?.ply ?? null;
+  const seen = ply === null ? null : review!.seen[ply];
+  const board = seen?.position ?? position;
+  const played = ply === null ? moves : moves.slice(0, ply);
+  const marks = ply === null ? [] : marksOf(moves, review!.seen, ply);
+  const thoughts = shows && analysis && analysis.at === played.length ? shadesOf(analysis.found) : [];
   const valueOfFirst = analysis && (analysis.by === 0 ? analysis.found.value : -analysis.found.value);
   return (
     <div class="play">
       <div class="play-board">
         <Board
           game={game}
-          board={position.board}
+          board={board.board}
           label={`Board of ${game.name}, ${game.width} by ${game.height}; arrow keys move, Enter plays`}
           legal={isTurn ? position.legal : []}
-          last={moves.length > 0 && boardHasLast(moves, position, game) ? moves[moves.length - 1] : null}
-          toPlay={position.to_play}
-          shades={shades}
-          hint={hint}
+          last={played.length > 0 && boardHasLast(played, board, game) ? played[played.length - 1] : null}
+          toPlay={board.to_play}
+          shades={ply === null ? thoughts : marks}
+          hint={seen ? seen.best : hint}
           onPlay={play}
         />
         <p class={`turn ${isOver ? "turn-over" : ""}`} role="status">
-          {isOver
+          {seen
+            ? plyText(game, moves, review!.seen, ply!, person)
+            : isOver
             ? outcome(position)
             : isThinking && !isTurn && position.to_play !== person
               ? "It thinks ..."
               : isThinking
                 ? "Looking for a hint ..."
                 : `Your turn, ${names[person]}.`}
-          {isOver && <span class="soft"> {resultText(game, position.result)}</span>}
+          {isOver && !seen && <span class="soft"> {resultText(game, position.result)}</span>}
         </p>
         <p class="hidden" aria-live="polite">{said}</p>
         {error && <Trouble>{error}</Trouble>}
@@ -224,12 +264,29 @@ function Table({ path, info, id }: { path: string; info: PlayInfo; id: string })
           <ReadyButton isReady={moves.length > 0} onClick={() => void save()}>
             Save
           </ReadyButton>
+          {isOver && moves.length > 0 && (
+            <ReadyButton
+              isReady={!review || review.isOn}
+              onClick={() => (review ? cancelReview() : void reviewGame())}
+            >
+              {review?.isOn ? "Cancel the review" : "Review the game"}
+            </ReadyButton>
+          )}
           <button type="button" class="main-button" onClick={() => void resume({ ...kept, moves: [] })}>
             New game
           </button>
         </div>
       </div>
       <div class="play-side">
+        {review && (
+          <Review
+            game={game}
+            moves={moves}
+            person={person}
+            {...review}
+            onShow={(at) => setReview({ ...review, ply: at })}
+          />
+        )}
         <fieldset>
           <legend>Opponent</legend>
           {info.newest !== null && <label>

@@ -1,17 +1,25 @@
 import { useEffect } from "preact/hooks";
-import type { BundledPlayer, RunSummary } from "../api";
+import type { RunSummary } from "../api";
 import { Spark } from "../chart";
-import { ago, clock, number, percent, shown } from "../format";
+import { ago, clock, number, shown } from "../format";
 import { useAsked } from "../hooks";
-import { Link } from "../link";
+import { go, Link } from "../link";
 import { State, Trouble, Waiting } from "../parts";
+import { Players } from "./players";
 
-export function RunsPage() {
+export function RunsPage({ query }: { query: URLSearchParams }) {
   const { data: runs, error } = useAsked<RunSummary[]>("/api/runs", 2000);
   useEffect(() => {
     document.title = "tengen";
   }, []);
   if (!runs) return error ? <Trouble>{error}</Trouble> : <Waiting what="the runs" />;
+  const known = runs.filter((run) => !run.error).map((run) => run.id);
+  // The address keeps the ticks, so that the way back from the comparison has them.
+  const ticked = (query.get("compare") ?? "").split(",").filter((id) => known.includes(id));
+  const tick = (id: string, isOn: boolean) => {
+    const next = isOn ? [...ticked, id] : ticked.filter((each) => each !== id);
+    go(next.length > 0 ? `${location.pathname}?compare=${next.join()}` : location.pathname, "replace");
+  };
   const live = runs.filter((run) => run.state && run.state !== "not running").length;
   return (
     <section>
@@ -22,7 +30,7 @@ export function RunsPage() {
           {error && `, ${error}`}
         </p>
       </header>
-      {runs.length === 0 && <Players />}
+      {runs.length === 0 && <Players title="Players to play against now" />}
       {runs.length === 0 && (
         <div class="empty">
           <p>No run yet. Start one, and it appears here by itself:</p>
@@ -31,41 +39,25 @@ export function RunsPage() {
       )}
       <ul class="cards">
         {sorted(runs).map((run) => (
-          <RunCard key={run.id} run={run} />
+          <RunCard
+            key={run.id}
+            run={run}
+            isTicked={ticked.includes(run.id)}
+            onTick={known.length > 1 ? (isOn) => tick(run.id, isOn) : undefined}
+          />
         ))}
       </ul>
-      {runs.length > 0 && <Players />}
-    </section>
-  );
-}
-
-// The players that are there before anything is trained.
-function Players() {
-  const { data: players } = useAsked<BundledPlayer[]>("/api/players");
-  if (!players || players.length === 0) return null;
-  return (
-    <section class="players" aria-label="Players">
-      <h2>Players to play against now</h2>
-      <ul class="cards">
-        {players.map((player) => (
-          <li key={player.id} class="opponent">
-            <h3>
-              {player.trouble ? player.name : <Link to={`/players/${player.id}`}>{player.name}</Link>}
-            </h3>
-            {player.trouble && <Trouble>{player.trouble}</Trouble>}
-            {player.strength?.map((row) => (
-              <p key={row.what} class="soft">
-                {row.what}: {percent(row.value)}
-              </p>
-            ))}
-            {!player.trouble && (
-              <p class="card-links">
-                <Link to={`/players/${player.id}`}>Play</Link>
-              </p>
-            )}
-          </li>
-        ))}
-      </ul>
+      {ticked.length > 0 && (
+        <p class="compare-bar" role="status">
+          {ticked.length > 1 ? (
+            <Link class="button main-button" to={`/compare?runs=${ticked.join()}`}>
+              Compare {ticked.length} runs
+            </Link>
+          ) : (
+            "Tick another run to compare the two."
+          )}
+        </p>
+      )}
     </section>
   );
 }
@@ -76,7 +68,13 @@ function sorted(runs: RunSummary[]): RunSummary[] {
   return [...runs].sort((a, b) => isRunning(b) - isRunning(a) || (b.told_s ?? 0) - (a.told_s ?? 0));
 }
 
-function RunCard({ run }: { run: RunSummary }) {
+interface CardProps {
+  run: RunSummary;
+  isTicked: boolean;
+  onTick?: (isOn: boolean) => void;
+}
+
+function RunCard({ run, isTicked, onTick }: CardProps) {
   const base = `/runs/${run.id}`;
   if (run.error) {
     return (
@@ -126,6 +124,12 @@ function RunCard({ run }: { run: RunSummary }) {
         <Link to={base}>Progress</Link>
         {!run.in_environments && <Link to={`${base}/games`}>Games</Link>}
         {!run.in_environments && run.latest_model !== null && <Link to={`${base}/play`}>Play</Link>}
+        {onTick && (
+          <label class="check">
+            <input type="checkbox" checked={isTicked} onChange={(event) => onTick(event.currentTarget.checked)} />
+            Compare<span class="hidden"> {run.name}</span>
+          </label>
+        )}
       </p>
     </li>
   );
