@@ -16,12 +16,12 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 97_773,
-    "lines_of_core": 33_271,
-    "lines_of_tests": 113_705,
-    "lines_of_benchmarks_and_scripts": 9_219,
+    "lines_of_src": 98_665,
+    "lines_of_core": 33_278,
+    "lines_of_tests": 114_779,
+    "lines_of_benchmarks_and_scripts": 9_182,
     "packages": 27,
-    "modules_with_one_importer": 112,
+    "modules_with_one_importer": 115,
     "imports_up": 0,
     "circles": 0,
     "symbols_without_caller": 1,
@@ -89,7 +89,9 @@ def test_the_house_only_shrinks():
     They were raised once, for action masks, PQN, exploration, demonstrations, several
     agents, and recorded steps of learners: by 7,000 lines of src and 900 of the core;
     then by 88 lines of src, for batches of small networks that are sampled together,
-    and by 216 for networks without parameter sharing, and for QMIX on large teams.
+    and by 216 for networks without parameter sharing, and for QMIX on large teams;
+    then by 892 for the Python functions of ``tengen.api``, the examples in help, and
+    transfer between board sizes. ``tengen.api`` uses three commands' modules.
     One test compares all counts, so that one process reads the files.
     """
     counts = {name: len(house.COUNTS[name]()) for name in LIMITS}
