@@ -16,12 +16,12 @@ from typing import Any
 from tengen.bundled import BUNDLED, bundled_names
 from tengen.errors import UsageError
 from tengen.evaluation import command as match_command
-from tengen.games import is_game, is_program
+from tengen.games import check_typed, is_game, is_program
 from tengen.games.program import load_program
 from tengen.observe import Progress
 from tengen.observe.status import read_status
 from tengen.play import AgentPlayer, Player, eval_command, load
-from tengen.recipes import train_task
+from tengen.recipes import train_task, warn_unlearned
 from tengen.report import Curves, curves
 from tengen.run import RunDirectory
 
@@ -49,7 +49,7 @@ class Run:
             ``match``; empty if the run was opened.
 
     Raises:
-        UsageError: The directory is not a run.
+        UsageError: The directory is not a run, or its task is another one.
     """
 
     def __init__(self, path: Path | str, task: object = None) -> None:
@@ -58,6 +58,8 @@ class Run:
         self.task = str(self._run.read_run()["config"]["task"])
         self.result: Mapping[str, Any] = {}
         self._typed = None if task is None else task_name(task)
+        if self._typed is not None:
+            check_typed(self.task, self._typed, self.path)
 
     def __repr__(self) -> str:
         """Returns the call that opens the run."""
@@ -227,6 +229,7 @@ def train(
         )
     run = Run(result["out"], name if is_program(name) else None)
     run.result = result
+    warn_unlearned(result)
     return run
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import tengen
-from tengen.errors import UsageError
+from tengen.errors import TengenWarning, UsageError
 from tests.refusals import refused
 
 pytest.importorskip("gymnasium")
@@ -141,3 +141,27 @@ def test_a_game_is_measured_against_an_opponent(tmp_path):
         opened.agent()
     with refused(UsageError, "run (", "nowhere"):
         tengen.Run(tmp_path / "nowhere")
+
+
+def test_a_call_that_learned_nothing_warns(tmp_path):
+    settings = {"agent.rating.final_games": 0, "store.min_rows": 100_000}
+    with pytest.warns(TengenWarning) as caught:
+        run = tengen.train(
+            "tictactoe", games=16, out=tmp_path / "run", threads=1, settings=settings
+        )
+    assert run.result["exit_code"] == 1
+    assert "rows (" in str(caught[0].message)
+
+
+def test_a_run_of_ones_own_task_is_opened_with_the_class(tmp_path):
+    done = run_script(tmp_path, SCRIPT, str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    text = (
+        "import sys, tengen\nfrom script import Short\n"
+        "print(tengen.Run(sys.argv[1], Short).evaluate(1)['episodes'])"
+    )
+    command = [sys.executable, "-c", text, str(tmp_path / "a")]
+    opened = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert opened.stdout == "1\n", opened.stderr
+    with refused(UsageError, "task (go/9)"):
+        tengen.Run(tmp_path / "a", "go/9")

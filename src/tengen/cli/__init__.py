@@ -106,6 +106,7 @@ class _HelpAll(argparse.Action):
         """Prints the help of all options, and exits."""
         for action, text in self.shown:
             action.help = text
+        self.help = argparse.SUPPRESS
         parser.print_help()
         parser.exit()
 

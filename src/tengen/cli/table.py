@@ -44,7 +44,7 @@ _TRAIN_AND_WATCH = (
         "serve",
         "tengen.serve.command:serve",
         "watch runs and play in a browser",
-        rare="name task simulations threads",
+        rare="name simulations threads",
         talks=True,
     ),
     Command(
@@ -74,7 +74,7 @@ _PLAY = (
         "play",
         "tengen.play.command:play",
         "play against a trained agent",
-        rare="devices set fresh task threads",
+        rare="devices set fresh threads",
         talks=True,
     ),
     Command(
@@ -92,26 +92,26 @@ _PLAY = (
         "analyse",
         "tengen.report.analyse:analyse",
         "review games: losses by phase, and the worst moves",
-        rare="plies worst seed threads task",
+        rare="plies worst seed threads",
     ),
     Command(
         "book",
         "tengen.play.book:book",
         "find balanced openings for games",
-        rare="within temperature threads task",
+        rare="within temperature threads",
     ),
     Command(
         "gtp",
         "tengen.play.gtp.command:gtp",
         "play Go with a model, for GTP controllers",
-        rare="devices set fresh task name resign-below",
+        rare="devices set fresh name resign-below",
         talks=True,
     ),
     Command(
         "gomocup",
         "tengen.play.gomocup.command:gomocup",
         "play gomoku with a model, for Gomocup managers",
-        rare="devices set fresh task",
+        rare="devices set fresh",
         talks=True,
     ),
 )
@@ -121,7 +121,7 @@ _MODELS_AND_DATA = (
         "eval",
         "tengen.play.eval_command:evaluate",
         "measure an agent's return in its environment",
-        rare="step-timeout max-steps act epsilon opponent threads task",
+        rare="step-timeout max-steps act epsilon opponent threads",
     ),
     Command(
         "data export-onnx",

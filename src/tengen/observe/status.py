@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import os
 import shutil
@@ -270,6 +271,8 @@ def status_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("ratio", report["ratio"]))
     if report["progress"] is not None:
         progress = Progress.from_dict(report["progress"])
+        if report["running"] is None:
+            progress = dataclasses.replace(progress, eta_s=None)
         rows += describe(progress)
         if progress.verdict:
             rows.append(("limit", progress.verdict))

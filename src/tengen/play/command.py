@@ -208,7 +208,8 @@ class Session:
         """Shows a greeting, and plays the opponent's move if it moves first."""
         self._show(
             f"{self._opponent.game.name} against {self._opponent.name}, "
-            f"{self._simulations} simulations a move; you are {_STONES[self._person]}"
+            f"{self._simulations} simulation{'s' * (self._simulations != 1)} a move; "
+            f"you are {_STONES[self._person]}"
         )
         self._show(f"a move is {self._board.move_help}; help shows the commands")
         self._show_board()

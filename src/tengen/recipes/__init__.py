@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tengen.recipes.registry import Recipe, make_config, recipes
-from tengen.recipes.run import train_task
+from tengen.recipes.run import train_task, warn_unlearned
 
-__all__ = ["Recipe", "make_config", "recipes", "train_task"]
+__all__ = ["Recipe", "make_config", "recipes", "train_task", "warn_unlearned"]

@@ -7,14 +7,15 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from threading import Timer
 from typing import Any
 
 from tengen.config import to_dict
-from tengen.errors import TengenError
+from tengen.errors import TengenError, TengenWarning
 from tengen.games import allow, is_game, task_words
 from tengen.launch import (
     LAUNCHERS,
@@ -215,6 +216,7 @@ def _train(
         "out": str(run.path),
         "reason": reason,
         "exit_code": _exit_code(reason, unlearned),
+        **({"unlearned": unlearned} if unlearned else {}),
         **({} if match is None else {"match": match.to_json()}),
         **journal.progress_now.to_dict(),
     }
@@ -300,8 +302,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--minutes",
         type=float,
-        help="wall time of this call, without its start-up (the recipe's, if no budget "
-        "is given)",
+        help="wall time of this call, such as 10 or 0.5, without its start-up (the "
+        "recipe's, if no budget is given)",
     )
     parser.add_argument(
         "--cpu-seconds",
@@ -349,7 +351,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def train(args: argparse.Namespace) -> dict[str, Any]:
     """Runs ``tengen train`` and returns its report."""
-    return train_task(
+    report = train_task(
         args.task,
         agent=args.agent,
         recipe=args.recipe,
@@ -366,6 +368,16 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
         devices=args.devices,
         settings=args.settings,
     )
+    if args.quiet:
+        warn_unlearned(report)
+    return report
+
+
+def warn_unlearned(report: Mapping[str, Any]) -> None:
+    """Warns if a call of ``train_task`` spent its budget without an optimizer step."""
+    if report["exit_code"] == 1:
+        told = f"this call learned nothing: {report['unlearned']}"
+        warnings.warn(told, TengenWarning, stacklevel=3)
 
 
 def _frames(text: str) -> int:

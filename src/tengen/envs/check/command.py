@@ -127,8 +127,8 @@ def _text(task: str, report: Report) -> str:
     if not num_broken:
         lines.append(f"{task} keeps the contract{warnings}")
         return "\n".join(lines)
-    rest = "" if report.is_whole else "; the other checks run when that is fixed"
-    things = _count(num_broken, "thing")
+    rest = "" if report.is_whole else "; the other checks run once it is fixed"
+    things = _count(num_broken, "fault")
     lines.append(f"{task} breaks the contract: {things}{warnings}{rest}")
     return "\n".join(lines)
 

@@ -72,8 +72,8 @@ def test_one_that_breaks_it_leaves_with_1(check):
         "return bool(...)"
     )
     assert verdict == (
-        "planted_envs:EndsByNumbers breaks the contract: 1 thing; the other checks run "
-        "when that is fixed"
+        "planted_envs:EndsByNumbers breaks the contract: 1 fault; the other checks run "
+        "once it is fixed"
     )
     code, out, _ = check("planted_envs:EndsByNumbers", "--json")
     report = json.loads(out.splitlines()[-1])
