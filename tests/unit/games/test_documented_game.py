@@ -68,8 +68,8 @@ def test_planes_that_hide_something_are_warned_of(folder):
     report = json.loads(done.stdout.splitlines()[-1])
     assert report["warning"] == (
         "observation (equal at plies 0 and 1, although the side to move differs) "
-        "should determine the legal actions, because positions with equal planes share "
-        "an evaluation; add planes"
+        "should show who moves, unless the rules treat both sides alike, because "
+        "positions with equal planes share an evaluation; add planes"
     )
     assert sum(report["results"]) == report["num_games"] == 100
 

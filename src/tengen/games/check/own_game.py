@@ -342,6 +342,9 @@ class _Check(VerifiedGame):
 _MAX_POSITIONS = 200_000
 
 
+_OTHER_SIDE = "the side to move differs"
+
+
 @dataclass
 class GameFacts:
     """Statistics of the random games of a check."""
@@ -362,9 +365,12 @@ class GameFacts:
         """A one-line warning that the planes lack information, or an empty string."""
         if not self.alike:
             return ""
+        rule = "should determine the legal actions"
+        if self.alike.endswith(_OTHER_SIDE):
+            rule = "should show who moves, unless the rules treat both sides alike"
         return (
-            f"observation ({self.alike}) should determine the legal actions, because "
-            f"positions with equal planes share an evaluation; add planes"
+            f"observation ({self.alike}) {rule}, because positions with equal planes "
+            "share an evaluation; add planes"
         )
 
     def see(self, ply: int, player: int, legal: tuple[int, ...], planes: bytes) -> None:
@@ -384,7 +390,7 @@ class GameFacts:
         elif met[1] != (player, legal) and not self.alike:
             first_ply, (first_player, first_legal) = met
             if first_player != player:
-                other = "the side to move differs"
+                other = _OTHER_SIDE
             else:
                 action = min(set(first_legal) ^ set(legal))
                 other = f"action {action} is legal in only one of them"
