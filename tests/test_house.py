@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tengen"
 MAX_LINES = 500
 LIMITS = {
-    "lines_of_src": 98_665,
+    "lines_of_src": 98_691,
     "lines_of_core": 33_278,
-    "lines_of_tests": 114_779,
+    "lines_of_tests": 114_800,
     "lines_of_benchmarks_and_scripts": 9_182,
     "packages": 27,
     "modules_with_one_importer": 115,
@@ -90,7 +90,7 @@ def test_the_house_only_shrinks():
     agents, and recorded steps of learners: by 7,000 lines of src and 900 of the core;
     then by 88 lines of src, for batches of small networks that are sampled together,
     and by 216 for networks without parameter sharing, and for QMIX on large teams;
-    then by 892 for the Python functions of ``tengen.api``, the examples in help, and
+    then by 918 for the Python functions of ``tengen.api``, the examples in help, and
     transfer between board sizes. ``tengen.api`` uses three commands' modules.
     One test compares all counts, so that one process reads the files.
     """
